@@ -33,7 +33,7 @@ CHOSEN := $(PYTHON)|$(if $(filter default,$(origin CXX)),,$(CXX))
 $(shell mkdir -p build && { printf '%s\n' '$(CHOSEN)' | cmp -s - build/chosen || printf '%s\n' '$(CHOSEN)' >build/chosen; })
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check same-bits bench battery judge fuzz clean
+.PHONY: help demo test check same-bits bench battery judge fuzz storm clean
 
 help:
 	@echo 'make demo    install into $(VENV), compare the methods on a real table, write demo/report.html'
@@ -44,6 +44,7 @@ help:
 	@echo 'make battery how good the recommendation of knoll.compare is, beside scikit-learn    (SETS="noise-*" for some)'
 	@echo 'make judge   train the tables that knoll.compare chooses by, from seeds       (about an hour)'
 	@echo 'make fuzz    a random search for wrong answers, a minute per family   (SECONDS=600 FAMILIES=mixture,dbscan)'
+	@echo 'make storm   kill workers of a dask cluster during fits, and compare bits    (CASES="kills slow" for some)'
 	@echo 'make clean   remove everything that make has made'
 
 # ---- what is installed: one stamp per layer -----------------------------------------------------------------------------
@@ -94,9 +95,12 @@ fuzz: $(VENV)/.knoll
 	@$(BIN)/python -m fuzz --seconds $(or $(SECONDS),60) $(if $(FAMILIES),--families '$(FAMILIES)') \
 	  $(if $(SEED),--seed $(SEED)) --jobs 2
 
+storm: $(VENV)/.knoll
+	@$(BIN)/python -m storm $(CASES)
+
 clean:
 	rm -rf $(VENV) build dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis src/knoll/_core.pyi
-	find src tests battery benchmarks fuzz examples scripts -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	find src tests battery benchmarks fuzz storm examples scripts -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # ---- make test ----------------------------------------------------------------------------------------------------------
 

@@ -10,13 +10,16 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+
+import numpy as np
 
 from battery import generator, mixed_run, sets
 from battery.given import read_folder, sklearn_sets
 from battery.run import Record, run_set
 from battery.tables import calibration, false_alarms, figures, page
+from knoll.registry import compared
 
 ROOT = Path(__file__).resolve().parents[1]
 _FRESH = 10**6  # the first seed of draws that nothing was trained or calibrated on
@@ -29,7 +32,8 @@ def parser() -> argparse.ArgumentParser:
     p = argparse.ArgumentParser(prog="python -m battery", description=__doc__)
     p.add_argument("--sets", default="*", metavar="GLOBS", help="comma-separated names or globs, such as 'noise-*'")
     p.add_argument("--data", type=Path, metavar="FOLDER", help="sets of a folder: *.data.gz with *.labels0.gz, …")
-    p.add_argument("--fresh", type=int, metavar="N", help="N fresh draws of every kind of set without clusters")
+    p.add_argument("--fresh", type=int, metavar="N", help="N fresh draws of every kind of generated set")
+    p.add_argument("--without", type=int, default=0, metavar="N", help="leave out N methods, others for every set")
     p.add_argument("--mixed", type=int, nargs="?", const=10, metavar="N", help="N tables of every kind of mixed table")
     p.add_argument("--first", type=int, default=0, metavar="SEED", help="the first seed of --mixed")
     p.add_argument("--no-peers", action="store_true", help="leave scikit-learn out")
@@ -44,11 +48,15 @@ def groups(options: argparse.Namespace) -> dict[str, Group]:
     if options.data is not None:
         return {str(options.data): ((one.kind, one) for one in read_folder(options.data))}
     if options.fresh is not None:
-        kinds = generator.STRUCTURELESS
         seeds = range(_FRESH, _FRESH + options.fresh)
-        return {"fresh draws": ((kind, generator.draw(kind, seed)) for kind in kinds for seed in seeds)}
+        kinds = {"with clusters": generator.STRUCTURED, "without": generator.STRUCTURELESS}
+        return {f"fresh draws {name}": _fresh(of, seeds) for name, of in kinds.items()}
     own = {half: _own(seeds) for half, seeds in sets.HALVES.items()}
     return {**own, "scikit-learn": ((one.kind, one) for one in sklearn_sets())}
+
+
+def _fresh(kinds: Iterable[str], seeds: Iterable[int]) -> Group:
+    return ((kind, generator.draw(kind, seed)) for kind in kinds for seed in seeds)
 
 
 def _own(seeds: tuple[int, ...]) -> Group:
@@ -65,9 +73,17 @@ def run(group: Group, options: argparse.Namespace) -> list[Record]:
     for name, sample in group:
         if any(fnmatch.fnmatch(name, glob) for glob in globs):
             settings = {"peers": not options.no_peers, "given_k": not options.no_given_k, "n_jobs": options.jobs}
+            settings["methods"] = _some_methods(options.without, len(records))
             records.append(run_set(name, sample, **settings))
             print(_line(records[-1]), flush=True)
     return records
+
+
+def _some_methods(without: int, number: int) -> list[str]:
+    """Return the methods but some, drawn for each set."""
+    names = compared()
+    out = np.random.default_rng([without, number]).choice(len(names), without, replace=False)
+    return [name for i, name in enumerate(names) if i not in out]
 
 
 def _line(r: Record) -> str:

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from battery.collect import Collected
-from battery.generator import STRUCTURELESS, Floats
+from battery.generator import STRUCTURELESS, TEST_ONLY, Floats
 from knoll.comparison.judge import Judge, rank, shortlist
 
+_LEADS = (0.0, 0.03, 0.1, 0.15, 0.2, 0.3, 0.5, np.inf)  # of the score over that of the next answer that differs
 _BINS = (0.0, 0.3, 0.5, 0.7, 0.85, 0.95, 1.01)  # of the confidence
 
 
@@ -25,6 +26,8 @@ class Choice:
     clusters: int
     best_of_three: float  # of the answer and the two next that differ
     best: float  # of all answers
+    second: float  # of the next answer that differs
+    lead: float  # of the score over that of the second
     index: float  # predicted for the answer, not calibrated
     lead_of_one: float  # the score of one cluster less that of the answer
 
@@ -34,7 +37,7 @@ def choose(judge: Judge, one: Collected) -> Choice:
     score, index = judge.scores(one.features)
     order = _ranked(one, score, None)
     shown = shortlist(one.between, order, 3)
-    best = order[0]
+    best, second = order[0], shown[min(1, len(shown) - 1)]
     return Choice(
         kind=one.kind,
         structured=one.kind not in STRUCTURELESS,
@@ -42,6 +45,8 @@ def choose(judge: Judge, one: Collected) -> Choice:
         clusters=int(one.clusters[best]),
         best_of_three=float(max(one.ari[i] for i in shown)),
         best=float(one.ari[1:].max()),
+        second=float(one.ari[second]),
+        lead=float(score[best] - score[second]),
         index=float(index[best]),
         lead_of_one=float(score[0] - score[best]),
     )
@@ -49,7 +54,7 @@ def choose(judge: Judge, one: Collected) -> Choice:
 
 def score_given_k(judge: Judge, one: Collected, numbers: Sequence[int]) -> float:
     """Return the index of the answer chosen among those with k clusters, the best over the numbers k."""
-    score = judge.score_of_number(one.features)
+    score, _ = judge.scores(one.features)
     orders = [_ranked(one, score, [k]) for k in numbers]
     return max((float(one.ari[order[0]]) for order in orders if order), default=0.0)
 
@@ -73,6 +78,17 @@ def report(name: str, choices: Sequence[Choice], judge: Judge) -> str:
     return text
 
 
+def alarm_table(choices: Sequence[Choice], judge: Judge) -> str:
+    """Return wrong verdicts on sets without clusters as a table, by kind; a kind for testing only has a star."""
+    lines = ['| kind | sets | "clusters" | "unclear" | wrong |', "|---|---:|---:|---:|---:|"]
+    for kind in [*sorted({c.kind for c in choices}), None]:
+        leads = np.array([c.lead_of_one for c in choices if kind in (None, c.kind)])
+        clusters, wrong = int((leads <= judge.clear_lead).sum()), int((leads <= judge.none_lead).sum())
+        name = "all" if kind is None else f"{kind}{'*' if kind in TEST_ONLY else ''}"
+        lines.append(f"| {name} | {len(leads)} | {clusters} | {wrong - clusters} | {100 * wrong / len(leads):.1f} % |")
+    return "\n".join(lines)
+
+
 def _of_structured(good: Sequence[Choice], judge: Judge) -> str:
     always = np.mean([c.ari for c in good])
     verdict = np.mean([0.0 if c.lead_of_one > judge.none_lead else c.ari for c in good])
@@ -89,12 +105,33 @@ def _of_structured(good: Sequence[Choice], judge: Judge) -> str:
                 f"  confidence {low:.2f} to {min(high, 1):.2f}: {inside.sum():>4} sets, "
                 f"mean {confidence[inside].mean():.2f}, real {real[inside].mean():.2f}"
             )
-    return "\n".join(lines)
+    return "\n".join(lines + _of_leads(good))
+
+
+def _of_leads(good: Sequence[Choice]) -> list[str]:
+    """Say how often the second answer is the better one, by the lead of the first."""
+    lines = []
+    for low, high in itertools.pairwise(_LEADS):
+        some = [c for c in good if low <= c.lead < high]
+        if some:
+            better, worse = np.mean([[c.second > c.ari + 0.05, c.ari > c.second + 0.05] for c in some], axis=0)
+            gain = np.mean([c.best_of_three - c.ari for c in some])
+            lines.append(
+                f"  lead {low:.2f} to {high:.2f}: {len(some):>4} sets, second better {100 * better:.0f} %, "
+                f"first better {100 * worse:.0f} %, gain by three answers {gain:.3f}"
+            )
+    return lines
 
 
 def _of_structureless(bare: Sequence[Choice], judge: Judge) -> str:
     kinds = sorted({c.kind for c in bare})
-    alarms = {kind: [c.lead_of_one <= judge.none_lead for c in bare if c.kind == kind] for kind in kinds}
-    total = np.mean([c.lead_of_one <= judge.none_lead for c in bare])
-    each = ", ".join(f"{kind} {sum(found)}/{len(found)}" for kind, found in alarms.items())
-    return f"\n  {len(bare)} sets without clusters: false alarms {100 * total:.1f} % ({each})"
+    leads = {kind: np.array([c.lead_of_one for c in bare if c.kind == kind]) for kind in kinds}
+    every = np.concatenate(list(leads.values()))
+    each = ", ".join(
+        f"{kind} {(of <= judge.clear_lead).sum()}+{((of > judge.clear_lead) & (of <= judge.none_lead)).sum()}/{len(of)}"
+        for kind, of in leads.items()
+    )
+    return (
+        f"\n  {len(every)} sets without clusters: called clusters {100 * np.mean(every <= judge.clear_lead):.1f} %, "
+        f"clusters or unclear {100 * np.mean(every <= judge.none_lead):.1f} % ({each})"
+    )

@@ -491,20 +491,20 @@ def _necks(rng: Rng) -> Made:
     sizes = np.exp(rng.normal(0, 0.25, size=k))
     parts, at = [], 0.0
     bend = rng.uniform(-0.6, 0.6)
-    direction, place = 0.0, np.zeros(2)
+    direction, position = 0.0, np.zeros(2)
     for i in range(k):
         m = max(30, int(n * sizes[i] ** 2 / (sizes**2).sum()))
         shape = _disc(rng, m) if rng.random() < 0.6 else _square(rng, m)
-        parts.append(place + sizes[i] * shape)
+        parts.append(position + sizes[i] * shape)
         direction += bend + rng.normal(0, 0.3)
         if i + 1 < k:
             step = sizes[i] + sizes[i + 1] + rng.uniform(-0.12, 0.3)
-            aim = place + step * np.array([np.cos(direction), np.sin(direction)])
+            aim = position + step * np.array([np.cos(direction), np.sin(direction)])
             if rng.random() < 0.5:
                 bridge = rng.uniform(0, 1, size=(max(4, m // 25), 1))
-                path = place + sizes[i] * 0.9 * (aim - place) / step + bridge * (aim - place) * 0.3
+                path = position + sizes[i] * 0.9 * (aim - position) / step + bridge * (aim - position) * 0.3
                 parts[-1] = np.r_[parts[-1], path + 0.04 * rng.normal(size=path.shape)]
-            place = aim
+            position = aim
         at += 1
     X, y = _join(parts)
     return Made(X, [y])
@@ -547,8 +547,8 @@ def _rays(rng: Rng) -> Made:
     begin = 0.0 if rng.random() < 0.3 else rng.uniform(0.1, 0.4)
     parts = []
     for a in angles:
-        way = np.r_[np.cos(2 * a), np.sin(2 * a), rng.normal(size=d - 2)]
-        path = np.linspace(begin, 1, 50)[:, None] * way
+        direction = np.r_[np.cos(2 * a), np.sin(2 * a), rng.normal(size=d - 2)]
+        path = np.linspace(begin, 1, 50)[:, None] * direction
         parts.append(_along(rng, path, n // k, thick))
     X, y = _join(parts)
     return Made(X, [y])

@@ -1,4 +1,4 @@
-"""``python -m battery --mixed``: the recommendation on tables of numbers and categories, beside peers that are told k.
+"""``python -m battery --mixed``: the recommendation on tables of numbers and categories, beside peers that are given k.
 
 The peers are k-means on one-hot columns (scikit-learn), k-prototypes (kmodes) and latent classes (StepMix); those that
 are not installed are left out. Missing values: medians and most frequent categories for the first two.
@@ -62,10 +62,10 @@ def run(sample: mixed.MixedSample, peers: bool, jobs: int | None) -> Result:
         warnings.simplefilter("ignore")
         found = compare(frame, n_jobs=jobs, budget=_SECONDS)
         seconds = time.process_time() - begun
-        told = dict(peer_scores(frame, sample)) if peers and sample.n_groups > 1 else {}
+        of_peers = dict(peer_scores(frame, sample)) if peers and sample.n_groups > 1 else {}
     index = float(adjusted_rand_score(sample.groups, found.labels)) if sample.n_groups > 1 else 0.0
     clusters = len(np.unique(found.labels[found.labels >= 0]))
-    return Result(sample, found.verdict, found.recommendation.method, clusters, index, told, seconds)
+    return Result(sample, found.verdict, found.recommendation.method, clusters, index, of_peers, seconds)
 
 
 def peer_scores(frame: Any, sample: mixed.MixedSample) -> Iterator[tuple[str, float]]:

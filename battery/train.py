@@ -1,8 +1,10 @@
 """``make judge``: draw sets, score their answers, train the judge, and write its tables.
 
 Sets are kept in build/judge, so that an interrupted run goes on. Kinds in `TEST_ONLY` are never trained on. Confidence
-and verdict are calibrated by kinds left out: four times the judge is trained without a quarter of the kinds of sets,
-and the curve comes from its choices on those. The threshold of the verdict comes from sets left out, of all kinds.
+is calibrated by kinds left out: four times the judge is trained without a quarter of the kinds of sets, and the curve
+comes from its choices on those. The thresholds of the verdict come from the choices of the judge that ships, on draws
+without clusters that it was not trained on; ``--thresholds`` makes these anew for the tables that are there, and
+``--alarms`` counts, on other draws, how often the verdict is wrong.
 """
 
 from __future__ import annotations
@@ -12,26 +14,31 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from itertools import chain
+from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from sklearn.isotonic import IsotonicRegression
 
-from battery.boosters import bins_of, tables_of, thresholds_of, train
+from battery.boosters import GRADES, tables_of, thresholds_of, train, train_order
 from battery.collect import Collected, collect, load, save
-from battery.figures import Choice, choose, report
+from battery.figures import Choice, alarm_table, choose, report
 from battery.generator import STRUCTURED, STRUCTURELESS, TEST_ONLY, Floats, Ints, draw
-from knoll.comparison.judge import Judge
+from knoll.comparison.judge import Judge, the_judge
 
 ROOT = Path(__file__).resolve().parents[1]
 CACHE = ROOT / "build" / "judge"
 TABLES = ROOT / "src" / "knoll" / "comparison" / "judge.npz"
+DIGEST = ROOT / "battery" / "judge.sha256"
+_SEEDS = 80  # of each kind of sets
 _FOLDS = 4  # of kinds
-_NEAR = 0.25  # adjusted Rand index below the best of the set at which an answer counts for nothing
+_OF_ONE = 0.1  # weight of the answer that all rows are one cluster, of the weight of a set
 _DROPPED = 0.3  # share of the sets of which some methods are left out
-_FALSE_ALARMS = 0.03  # share of unseen sets without clusters that the threshold allows
-_SAME_NUMBER = 0.3  # difference of log k up to which an answer has about a true number of clusters
+_NOT_NONE, _ALARMS = 0.04, 0.02  # shares of fresh sets without clusters with another verdict, and with "clusters"
+_FRESH = 5 * 10**5  # the first seed of the sets that the thresholds come from
+_FRESH_SEEDS = 60  # of each kind without clusters
+_UNSEEN = 10**6  # the first seed of draws that neither trees nor thresholds come from
 _FOLDS_OF_SETS = 3
 _LEAVES, _ROUNDS = 31, 250
 
@@ -42,77 +49,79 @@ def make_set(kind: str, seed: int) -> str:
     if path.exists():
         return ""
     try:
-        save(path, collect(draw(kind, seed), seed, drop=_DROPPED))
+        save(path, collect(draw(kind, seed), seed, drop=_DROPPED if seed < _FRESH else 0.0))
     except Exception as error:
         return f"{kind} {seed}: {type(error).__name__}: {error}"
     return ""
 
 
-def targets(one: Collected) -> tuple[Floats, Floats]:
-    """Return the index of each answer, and how near it is to the best answer of the set, times the index of that."""
-    if one.kind in STRUCTURELESS:
-        return one.ari, one.ari
-    best = float(one.ari[1:].max(initial=0.0))
-    return one.ari, np.clip((one.ari - best + _NEAR) / _NEAR, 0.0, 1.0) * best
-
-
 def made_judge(sets: Sequence[Collected], *, leaves: int = _LEAVES, rounds: int = _ROUNDS) -> Judge:
     """Train the sums of trees; every set has the same weight. Confidence and verdict are not calibrated."""
-    index, nearness = zip(*map(targets, sets), strict=True)
-    every = [np.arange(len(one.ari)) for one in sets]
-    models = [
-        _trained(sets, rows, target, leaves, rounds)
-        for rows, target in ((every, index), (every, nearness), (list(map(near_number, sets)), index))
-    ]
     names = sets[0].names
-    thresholds = thresholds_of(models, len(names))
-    tables = [tables_of([model], thresholds) for model in models]
-    return Judge(names, thresholds, *tables, curve=np.array([[0.0, 1.0], [0.0, 1.0]]), none_lead=0.0)
-
-
-def _trained(
-    sets: Sequence[Collected], rows: Sequence[Ints], target: Sequence[Floats], leaves: int, rounds: int
-) -> Any:
-    """Fit a sum of trees to some of the answers of each set."""
-    used = [(one.features[at], y[at]) for one, at, y in zip(sets, rows, target, strict=True) if len(at)]
-    weight = np.concatenate([np.full(len(y), 1.0 / len(y)) for _, y in used])
-    bins = bins_of(np.concatenate([X for X, _ in used]), weight / weight.mean())
-    return train(bins, np.concatenate([y for _, y in used]), leaves=leaves, rounds=rounds)
-
-
-def near_number(one: Collected) -> Ints:
-    """Return the answers with about a true number of clusters, which tell more than those with exactly that number."""
-    away = [np.abs(np.log(one.clusters / k)) for k in one.numbers]
-    return np.flatnonzero(np.min(away, axis=0) <= _SAME_NUMBER) if away else np.empty(0, np.int64)
-
-
-def choices_on_unseen_sets(sets: Sequence[Collected]) -> list[Choice]:
-    """Let judges choose that were trained on other sets of the same kinds."""
-    out = []
-    for fold in range(_FOLDS_OF_SETS):
-        judge = made_judge([one for i, one in enumerate(sets) if i % _FOLDS_OF_SETS != fold])
-        out += [choose(judge, one) for one in sets[fold::_FOLDS_OF_SETS]]
-    return out
-
-
-def choices_on_unseen_kinds(sets: Sequence[Collected]) -> list[Choice]:
-    """Let judges choose that were trained on other kinds."""
-    kinds = sorted({one.kind for one in sets})
-    out = []
-    for fold in range(_FOLDS):
-        unseen = set(kinds[fold::_FOLDS])
-        judge = made_judge([one for one in sets if one.kind not in unseen])
-        out += [choose(judge, one) for one in sets if one.kind in unseen]
-    return out
-
-
-def calibrated(judge: Judge, of_kinds: Sequence[Choice], of_sets: Sequence[Choice]) -> Judge:
-    """Set the curve of the confidence by unseen kinds, and the threshold of the verdict by unseen sets."""
-    curve = _curve(
-        np.array([c.index for c in of_kinds if c.structured]), np.array([c.ari for c in of_kinds if c.structured])
+    index = train(
+        np.concatenate([one.features for one in sets]),
+        np.concatenate([one.ari for one in sets]),
+        np.concatenate([weights_of(len(one.ari)) for one in sets]),
+        leaves=leaves,
+        rounds=rounds,
     )
-    leads = np.array([c.lead_of_one for c in of_sets if not c.structured])
-    return replace(judge, curve=curve, none_lead=float(np.quantile(leads, _FALSE_ALARMS)))
+    structured = [one for one in sets if one.kind not in STRUCTURELESS]
+    order = train_order(
+        np.concatenate([one.features for one in structured]),
+        np.concatenate([np.round(GRADES * np.clip(one.ari, 0.0, 1.0)).astype(np.int64) for one in structured]),
+        [len(one.ari) for one in structured],
+        leaves=leaves,
+        rounds=rounds,
+    )
+    thresholds = thresholds_of([index, order], len(names))
+    tables = [tables_of([model], thresholds) for model in (index, order)]
+    return Judge(names, thresholds, *tables, curve=np.array([[0.0, 1.0], [0.0, 1.0]]), none_lead=0.0, clear_lead=0.0)
+
+
+def weights_of(answers: int) -> Floats:
+    """Return the weights of the answers of a set; the verdict hangs on the first one, a single cluster."""
+    return np.r_[_OF_ONE, np.full(answers - 1, (1 - _OF_ONE) / (answers - 1))]
+
+
+def folds_of_sets(sets: Sequence[Collected], count: int = _FOLDS_OF_SETS) -> list[Ints]:
+    """Divide the sets, of all kinds alike."""
+    return [np.arange(fold, len(sets), count) for fold in range(count)]
+
+
+def folds_of_kinds(sets: Sequence[Collected], count: int) -> list[Ints]:
+    """Divide the sets by their kinds."""
+    kinds = sorted({one.kind for one in sets})
+    of = [set(kinds[fold::count]) for fold in range(count)]
+    return [np.flatnonzero([one.kind in some for one in sets]) for some in of]
+
+
+_SETS: list[Collected] = []  # of a worker
+
+
+def _choose_without(fold: Ints) -> list[Choice]:
+    """Train a judge without the sets of a fold, and let it choose on them."""
+    without = set(fold.tolist())
+    judge = made_judge([one for at, one in enumerate(_SETS) if at not in without])
+    return [choose(judge, _SETS[at]) for at in fold]
+
+
+def choices_on_unseen(sets: Sequence[Collected], folds: Sequence[Ints], jobs: int) -> list[Choice]:
+    """Let judges choose on each fold that were trained on the others. Forked workers share the sets."""
+    with ProcessPoolExecutor(jobs, get_context("fork"), _SETS.extend, (sets,)) as workers:
+        return list(chain.from_iterable(workers.map(_choose_without, folds)))
+
+
+def calibrated(judge: Judge, of_kinds: Sequence[Choice]) -> Judge:
+    """Set the curve of the confidence by unseen kinds."""
+    good = [c for c in of_kinds if c.structured]
+    return replace(judge, curve=_curve(np.array([c.index for c in good]), np.array([c.ari for c in good])))
+
+
+def with_thresholds(judge: Judge, bare: Sequence[Choice]) -> Judge:
+    """Set the thresholds of the verdict by sets without clusters that the judge has not seen."""
+    leads = np.array([c.lead_of_one for c in bare])
+    none, clear = np.quantile(leads, [_NOT_NONE, _ALARMS])
+    return replace(judge, none_lead=float(none), clear_lead=float(clear))
 
 
 def _curve(predicted: Floats, real: Floats) -> Floats:
@@ -123,26 +132,60 @@ def _curve(predicted: Floats, real: Floats) -> Floats:
     return np.array([x, np.maximum.accumulate(smooth)])
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Draw, train, write."""
-    p = argparse.ArgumentParser(prog="python -m battery.train", description=__doc__)
-    p.add_argument("--seeds", type=int, default=60, metavar="N", help="sets of each kind (default 60)")
-    p.add_argument("--jobs", type=int, default=2, metavar="N")
-    options = p.parse_args(arguments)
+def make_sets(tasks: Sequence[tuple[str, int]], jobs: int) -> list[Collected]:
+    """Collect the sets that are not there yet, and read them all."""
     CACHE.mkdir(parents=True, exist_ok=True)
-    tasks = [(kind, seed) for seed in range(options.seeds) for kind in (*STRUCTURED, *STRUCTURELESS)]
-    with ProcessPoolExecutor(options.jobs) as workers:
+    with ProcessPoolExecutor(jobs) as workers:
         for done, fault in enumerate(workers.map(make_set, *zip(*tasks, strict=True), chunksize=4)):
             if fault:
                 print(fault, file=sys.stderr, flush=True)
             if done % 50 == 0:
                 print(f"{done} of {len(tasks)} sets", flush=True)
-    sets = [load(path) for path in sorted(CACHE.glob("*.npz"))]
-    known = [one for one in sets if one.kind not in TEST_ONLY]
-    of_kinds, of_sets = choices_on_unseen_kinds(known), choices_on_unseen_sets(known)
-    judge = calibrated(made_judge(known), of_kinds, of_sets)
+    paths = (CACHE / f"{kind}-{seed}.npz" for kind, seed in sorted(tasks))
+    return [load(path) for path in paths if path.exists()]
+
+
+def keep(judge: Judge, jobs: int) -> Judge:
+    """Set the thresholds, write the tables and their digest."""
+    kinds = [kind for kind in STRUCTURELESS if kind not in TEST_ONLY]
+    fresh = make_sets([(kind, _FRESH + seed) for seed in range(_FRESH_SEEDS) for kind in kinds], jobs)
+    bare = [choose(judge, one) for one in fresh]
+    judge = with_thresholds(judge, bare)
     judge.save(TABLES)
+    DIGEST.write_text(f"{judge.digest()}\n")
     print(f"{TABLES.name}: SHA-256 {judge.digest()}, {TABLES.stat().st_size} bytes")
+    print(report("fresh draws", bare, judge))
+    return judge
+
+
+def alarms(count: int, jobs: int) -> str:
+    """Count wrong verdicts of the judge that ships on so many unseen draws of every kind without clusters."""
+    tasks = [(kind, _UNSEEN + seed) for seed in range(count) for kind in STRUCTURELESS]
+    return alarm_table([choose(the_judge(), one) for one in make_sets(tasks, jobs)], the_judge())
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Draw, train, write."""
+    p = argparse.ArgumentParser(prog="python -m battery.train", description=__doc__)
+    p.add_argument("--seeds", type=int, default=_SEEDS, metavar="N", help=f"sets of each kind (default {_SEEDS})")
+    p.add_argument("--folds", type=int, default=_FOLDS, metavar="N", help=f"of the kinds (default {_FOLDS})")
+    p.add_argument("--jobs", type=int, default=2, metavar="N")
+    p.add_argument("--thresholds", action="store_true", help="only the thresholds of the verdict")
+    p.add_argument("--alarms", type=int, metavar="N", help="only count wrong verdicts, on N draws of each kind")
+    options = p.parse_args(arguments)
+    if options.alarms:
+        print(alarms(options.alarms, options.jobs))
+        return 0
+    if options.thresholds:
+        keep(the_judge(), options.jobs)
+        return 0
+    sets = make_sets(
+        [(kind, seed) for seed in range(options.seeds) for kind in (*STRUCTURED, *STRUCTURELESS)], options.jobs
+    )
+    known = [one for one in sets if one.kind not in TEST_ONLY]
+    of_kinds = choices_on_unseen(known, folds_of_kinds(known, options.folds), options.jobs)
+    of_sets = choices_on_unseen(known, folds_of_sets(known), options.jobs)
+    judge = keep(calibrated(made_judge(known), of_kinds), options.jobs)
     print(report("kinds left out", of_kinds, judge))
     print(report("sets left out", of_sets, judge))
     print(report("kinds for tests", [choose(judge, one) for one in sets if one.kind in TEST_ONLY], judge))

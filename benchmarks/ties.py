@@ -4,18 +4,23 @@ A split is a node with at least two children of ``min_cluster_size`` rows. Where
 a tree of binary joins takes them in some order, and parts that are too small to be clusters may be counted with one or
 the other. Labels are compared after the best matching of clusters.
 
-    python -m benchmarks.ties --rows 100000                  the share of splits that are ties
-    python -m benchmarks.ties --rows 2000 --shuffles 10      labels that change, of knoll, scikit-learn and hdbscan
+    python -m benchmarks.ties        writes docs/ties.md: the share of splits that are ties, and labels that change
 """
 
 from __future__ import annotations
 
 import argparse
+import datetime
 import importlib.util
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 
+from benchmarks.growth import table
+from benchmarks.machine import describe
+
+TARGET = Path(__file__).resolve().parent.parent / "docs" / "ties.md"
 SIZE = 10  # min_samples and min_cluster_size
 Labeller = Callable[[np.ndarray], np.ndarray]
 
@@ -88,22 +93,48 @@ def shuffled(X: np.ndarray, fit: Labeller, shuffles: int) -> str:
         found = fit(X[order])
         worst = max(worst, rows_changed(labels[order], found))
         other += int(found.max() != labels.max())
-    return f"{worst} rows, another number of clusters in {other} of {shuffles}"
+    return f"{worst}; {other}"
+
+
+def page(rows: int, few: int, shuffles: int) -> list[str]:
+    """Both tables in Markdown."""
+    machine = ", ".join(f"{value} {name}" if name == "cores" else str(value) for name, value in describe().items())
+    lines = [
+        "# Ties and the order of the rows",
+        "",
+        f"Made by `python -m benchmarks.ties` on {datetime.date.today()}, {machine}.",
+        "",
+    ]
+    lines += [
+        f"A split joins two or more parts of at least {SIZE} rows (min_samples = min_cluster_size = {SIZE}). Where a "
+        "third part meets them at the same height, a tree of binary joins takes the three in some order; the density "
+        "tree joins them at once. The data are continuous: no two distances are equal.",
+        "",
+    ]
+    counted = []
+    for name, X in tables(rows).items():
+        splits, tied = tied_splits(X)
+        counted.append((name, splits, tied, f"{100 * tied / splits:.1f}" if splits else "–"))
+    lines += table((f"{rows} rows", "splits", "with a third part", "%"), counted)
+    said = "matched with those of the rows in order: the most rows that changed; how often the number of clusters did."
+    lines += ["", f"Labels after {shuffles} shuffles of {few} rows, {said}", ""]
+    changed = []
+    for name, X in tables(few).items():
+        for method in ("eom", "leaf"):
+            changed.append((name, method, *(shuffled(X, fit, shuffles) for fit in labellers(method).values())))
+    return [*lines, *table(("", "clusters", *labellers("eom")), changed), ""]
 
 
 def main() -> None:
-    """Print a line for each table."""
+    """Write docs/ties.md."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.ties", description=__doc__)
-    parser.add_argument("--rows", type=int, default=100_000)
-    parser.add_argument("--shuffles", type=int, default=0)
+    parser.add_argument("--rows", type=int, default=100_000, help="of the first table")
+    parser.add_argument("--few", type=int, default=2000, help="rows that are shuffled")
+    parser.add_argument("--shuffles", type=int, default=10)
     options = parser.parse_args()
-    for name, X in tables(options.rows).items():
-        splits, tied = tied_splits(X)
-        share = f"{tied / splits:.1%}" if splits else "–"
-        print(f"{name}, {options.rows} rows: {tied} of {splits} splits ({share}) have a third child")
-        for method in ("eom", "leaf") if options.shuffles else ():
-            for library, fit in labellers(method).items():
-                print(f"    {method:5}{library:14}{shuffled(X, fit, options.shuffles)}")
+    text = "\n".join(page(options.rows, options.few, options.shuffles))
+    print(text)
+    TARGET.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -39,6 +39,10 @@ FAMILIES = (
     "metrics",
     "tuning",
     "compare",
+    "mixed_mixture",
+    "kprototypes",
+    "gower",
+    "explain",
     "models",
 )
 

@@ -23,7 +23,11 @@ import numpy as np
 
 MOST = 8_000  # elements of an array in a seed
 PER_FUNCTION = 40  # seeds
-CLASSES = {"Index": (), "KernelOperator": (), "LloydMemory": ("step",)}  # and the methods that change the instance
+CLASSES = {
+    "Index": (),
+    "KernelOperator": (),
+    "LloydMemory": ("step", "step_csr"),
+}  # and the methods that change the instance
 # These take no argument that could be wrong, or change the process.
 LEFT_OUT = {
     "CancelToken", "Cancelled", "any_cancelled", "build_info", "enter_token", "get_num_threads", "leave_token",
@@ -272,6 +276,14 @@ def fits() -> Iterator[Any]:
     yield lambda: knoll.AgglomerativeClustering(3).fit(small.astype(np.float32))
     for metric in ("euclidean", "manhattan", "chebyshev"):
         yield lambda m=metric: knoll.OPTICS(metric=m, max_eps=3.0).fit(small)
+    gaps = np.where(rng.random((40, 3)) < 0.1, np.nan, np.floor(4 * rng.random((40, 3))))
+    gower: dict[str, Any] = {"metric": "gower", "metric_params": {"categorical_features": [2]}}
+    for border in ("closest", "first", "noise"):
+        yield lambda b=border: knoll.DBSCAN(0.3, border=b, min_samples=3, **gower).fit(gaps).predict(gaps[:9])
+    yield lambda: knoll.HDBSCAN(5, store_centers="medoid", **gower).fit(gaps).predict(gaps[:9])
+    yield lambda: knoll.neighbors.gower_distances(gaps, gaps[:5], categorical_features=[2])
+    for linkage in ("single", "average"):
+        yield lambda f=linkage: knoll.AgglomerativeClustering(3, linkage=f, **gower).fit(gaps)
     yield lambda: knoll.DBSCAN(0.5, metric="haversine").fit(rng.uniform(-1, 1, (50, 2))).predict(small[:5] / 10)
     yield lambda: knoll.SpectralClustering(3, affinity="nearest_neighbors", n_neighbors=15, random_state=0).fit(large)
     yield lambda: knoll.KernelKMeans(3, sigma=2.0, random_state=0, max_iter=5).fit(large[:600])
@@ -341,6 +353,12 @@ def by_hand(core: types.ModuleType) -> Iterator[Seed]:
         yield Seed(f"LloydMemory.{name}", (), {}, memory, [step])
     moved = (x, None, np.array([0, 5]), np.array([1, 1], np.int32), np.empty(8), 1, np.empty(8))
     yield Seed("LloydMemory.round_moved", moved, {}, memory, [step])
+    rows = (np.ones(40), np.arange(40, dtype=np.int32) % 3, np.arange(41, dtype=np.int32), 3)
+    sums = np.zeros((core.SUM_WORDS, 8), np.int64)
+    yield Seed("add_cluster_sums_csr", (*rows, None, np.zeros(40, np.int32), sums, 1))
+    sparse_step = Seed("LloydMemory.step_csr", (*rows, None, x[:2].copy(), 1), {}, memory)
+    yield Seed("LloydMemory.labels", (), {}, memory, [sparse_step])
+    yield Seed("LloydMemory.round_moved_csr", (*rows, *moved[1:]), {}, memory, [sparse_step])
 
 
 def record() -> tuple[Recorder, list[str]]:

@@ -40,6 +40,7 @@ class Family:
     weighted: bool = True
     most_rows: int = 80
     most_columns: int = 8
+    table: Callable[[Rng, int, int], Table] = draw_table
     refusals: tuple[Refusal, ...] = ()
 
 
@@ -93,7 +94,11 @@ class Case:
 
     def input(self, rows: slice = slice(None)) -> Any:
         """Return the table, or a slice of its rows, in the form of the case."""
-        return in_form(np.ascontiguousarray(self.X[rows]), self.form)
+        return self.formed(self.X[rows])
+
+    def formed(self, X: Any) -> Any:
+        """Return other rows in the form of the case."""
+        return in_form(np.ascontiguousarray(X), self.form)
 
     def rows(self, kept: Any) -> Case:
         """Return the case with these rows only."""
@@ -107,7 +112,7 @@ Law = Callable[[Case, Any], "str | None"]
 def make_case(family: Family, seed: int) -> Case:
     """Draw the case of a seed."""
     rng = np.random.default_rng([zlib.crc32(family.name.encode()), seed])
-    table = draw_table(rng, family.most_rows, family.most_columns)
+    table = family.table(rng, family.most_rows, family.most_columns)
     form = _form(rng, table, family.forms)
     sort, weights = draw_weights(rng, len(table.X)) if family.weighted else ("none", None)
     return Case(family, seed, table, form, sort, weights, family.parameters(rng, table))

@@ -26,6 +26,7 @@ class Table:
     X: NDArray[np.generic]  # (n, d) C-contiguous: float64, float32 or int64
     shape: str  # how the rows lie
     magnitude: str  # "ordinary", or how they were scaled
+    categorical: tuple[int, ...] = ()  # the columns that are levels; NaN is a missing value where there may be any
 
     @property
     def ordinary(self) -> bool:

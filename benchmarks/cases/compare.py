@@ -1,7 +1,7 @@
 """``knoll compare`` on a CSV beside three methods of scikit-learn one after the other, and reading the CSV alone.
 
 What a person would run instead: KMeans and GaussianMixture (full covariances) for every k from 2 to 15, one start each,
-the mixture of least BIC kept, and DBSCAN. `knoll compare` does that for six methods, chooses the parameters itself,
+the mixture of least BIC kept, and DBSCAN. `knoll compare` does that for all its methods, chooses the parameters itself,
 judges stability, and writes labels, models and a report. Both read the same file; ours is a process of its own, so its
 start and its imports count. DBSCAN's ε is given to scikit-learn, which has no way to choose one.
 """
@@ -110,7 +110,7 @@ register(
     Case(
         name="compare-1e5x8",
         group="knoll compare",
-        about="a CSV of 10⁵ rows: six methods with everything chosen, against three of scikit-learn's, k = 2..15",
+        about="a CSV of 10⁵ rows: all methods with everything chosen, against three of scikit-learn's, k = 2..15",
         data=hundred_thousand,
         ours=Contestant("knoll compare", compare_knoll, ("knoll",)),
         peers=(Contestant("scikit-learn, one after the other", fit_sklearn, ("sklearn.cluster", "sklearn.mixture")),),

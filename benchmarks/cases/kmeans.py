@@ -159,6 +159,61 @@ from_a_start("kmeans-5e4x128", "5·10⁴×128 blobs, k = 500", partial(make_blob
 from_a_start("kmeans-uniform", "2·10⁵×8 uniform, k = 64", partial(make_uniform, 2 * 10**5, 8, 64), 6, 5)
 
 
+# ---- sparse rows -------------------------------------------------------------------------------------------------
+
+
+def make_texts(n: int, d: int, k: int, words: int) -> dict[str, np.ndarray]:
+    """Rows of length one as of texts: words by Zipf's law, half of them from the words of a topic."""
+    from scipy import sparse
+    from sklearn.preprocessing import normalize
+
+    rng = np.random.default_rng(20261119)
+    common = rng.zipf(1.3, size=(n, words)) - 1
+    own = rng.integers(k, size=n)[:, None] * (d // k) + rng.integers(d // k, size=(n, words))
+    columns = np.where(rng.random((n, words)) < 0.5, common, own) % d
+    rows = np.repeat(np.arange(n), words)
+    X = normalize(sparse.csr_array((rng.uniform(0.1, 1.0, n * words), (rows, columns.ravel())), shape=(n, d)))
+    start = X[rng.choice(n, k, replace=False)].toarray()
+    return {"data": X.data, "indices": X.indices.astype(np.int32), "indptr": X.indptr.astype(np.int32), "start": start}
+
+
+def sparse_rows(data: Data) -> Any:
+    from scipy import sparse
+
+    parts = data["data"], data["indices"], data["indptr"]
+    return sparse.csr_array(parts, shape=(len(parts[2]) - 1, data["start"].shape[1]))
+
+
+def sparse_from(module: str, data: Data, threads: int) -> Any:
+    import importlib
+
+    KMeans = importlib.import_module(module).KMeans
+    start = data["start"]
+    return KMeans(len(start), init=start, n_init=1, tol=0, max_iter=STEPS).fit(sparse_rows(data))
+
+
+def sparse_inertia(data: Data, model: Any) -> dict[str, float]:
+    centers, X = model.cluster_centers_, sparse_rows(data)
+    squares = X.multiply(X).sum(axis=1)[:, None] - 2 * (X @ centers.T) + (centers**2).sum(axis=1)
+    return {"inertia": float(squares.min(axis=1).sum()), "steps": float(model.n_iter_)}
+
+
+register(
+    Case(
+        name="kmeans-sparse-2e4x5e4",
+        group="k-means",
+        about="compressed rows, 2·10⁴×50 000 like texts of 100 words, k = 20, float64, to rest from the same start",
+        data=partial(make_texts, 20_000, 50_000, 20, 100),
+        ours=Contestant("knoll", partial(sparse_from, "knoll"), ("knoll.kmeans",)),
+        peers=(Contestant("scikit-learn lloyd", partial(sparse_from, "sklearn.cluster"), ("sklearn.cluster",)),),
+        judge=sparse_inertia,
+        not_worse=no_larger("inertia", relative=1e-6),
+        targets=(Target(1.5),),
+        repeats=3,
+    )
+)
+
+
 # ---- the whole fit, seeding included -----------------------------------------------------------------------------
 
 

@@ -9,6 +9,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
@@ -40,6 +41,18 @@ View<T, R> view(const nb::ndarray<T, Args...>& array) {
     v.stride[r] = array.stride(static_cast<size_t>(r));
   }
   return v;
+}
+
+// Truth values as bytes: NumPy lets any byte stand for "true" (uint8 viewed as bool), and reading 7 as a C++ bool is
+// undefined.
+template <int R, class... Args>
+View<const uint8_t, R> byte_view(const nb::ndarray<const bool, Args...>& array) {
+  const auto v = view<R>(array);
+  View<const uint8_t, R> bytes;
+  bytes.data = reinterpret_cast<const uint8_t*>(v.data);
+  std::copy_n(v.shape, R, bytes.shape);
+  std::copy_n(v.stride, R, bytes.stride);
+  return bytes;
 }
 
 // The view of an array that may be absent: then it is empty.

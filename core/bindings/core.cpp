@@ -11,6 +11,7 @@
 #include "common/rng.hpp"
 #include "common/thread_pool.hpp"
 #include "common/tile.hpp"
+#include "kmeans/cluster_means.hpp"
 #include "kmeans/silhouette.hpp"
 #include "mixture/cholesky.hpp"
 #include "mixture/mahalanobis.hpp"
@@ -202,6 +203,7 @@ NB_MODULE(_core, m) {
   bind_cancel(m);
   m.attr("version") = KNOLL_VERSION;
   m.attr("SUM_WORDS") = kSumWords;
+  m.attr("SCATTER_COLUMNS") = kScatterColumns;
   // Python cuts blocks at multiples of it, so that their sums have the bits of the whole.
   m.attr("GRAIN") = kGrain;
   m.attr("PURPOSE_SAMPLE") = static_cast<uint32_t>(rng::Purpose::sample);

@@ -1,5 +1,6 @@
 // Agglomerative clustering, and the walk of OPTICS.
 #include "convert.hpp"
+#include "metric.hpp"
 
 #include <cmath>
 
@@ -63,13 +64,14 @@ void need_triangle(const Triangle& distances, int64_t n) {
 }
 
 template <class T>
-void py_pair_distances(const In<T, 2>& x, const std::string& metric, double p, const Triangle& out, int threads) {
+void py_pair_distances(const In<T, 2>& x, const std::string& metric, const MetricParameter& p, const Triangle& out,
+                       int threads) {
   const auto points = view<2>(x);
   const int64_t n = points.shape[0], d = points.shape[1];
   check_memory({array("x", x), array("out", out)});
   need(d >= 1, "x must have a column");
   need_triangle(out, n);
-  const Metric measure(Metric::named(metric), p, d);
+  const Metric measure = metric_of<T>(metric, p, d);
   call(threads, static_cast<double>(out.shape(0)) * static_cast<double>(d + 4),
        [&](Run run) { pair_distances(points, measure, out.data(), run); });
 }

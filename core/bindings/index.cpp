@@ -1,5 +1,6 @@
 // The spatial index and the DBSCAN that runs over it.
 #include "convert.hpp"
+#include "metric.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -9,6 +10,7 @@
 #include <utility>
 
 #include "neighbors/dbscan.hpp"
+#include "neighbors/gower.hpp"
 #include "neighbors/index.hpp"
 #include "neighbors/metric.hpp"
 
@@ -22,8 +24,6 @@ Border border_named(const std::string& name) {
   throw nb::value_error("border must be closest, first or noise");
 }
 
-Metric metric_of(const std::string& name, double p, int64_t d) { return Metric(Metric::named(name), p, d); }
-
 // A view of numpy's bool as bytes.
 // NumPy stores a bool as one byte, 0 or 1, and the core writes no other values.
 template <class B>
@@ -36,9 +36,9 @@ View<uint8_t, 1> bytes(const Out<B, 1>& array) {
 template <class T, class B>
 nb::typed<nb::dict, nb::str, nb::object> py_dbscan(const In<T, 2>& x, double eps, double min_samples,
                                                    const std::optional<In<double, 1>>& weights,
-                                                   const std::string& metric, double p, const std::string& border,
-                                                   const Out<int64_t, 1>& labels, const Out<B, 1>& core, int threads,
-                                                   const std::string& backend,
+                                                   const std::string& metric, const MetricParameter& p,
+                                                   const std::string& border, const Out<int64_t, 1>& labels,
+                                                   const Out<B, 1>& core, int threads, const std::string& backend,
                                                    const std::optional<Out<double, 1>>& columns,
                                                    const std::optional<Out<int64_t, 1>>& entries) {
   const auto points = view<2>(x);
@@ -59,7 +59,7 @@ nb::typed<nb::dict, nb::str, nb::object> py_dbscan(const In<T, 2>& x, double eps
        "entries must be contiguous with one entry per row");
   // Memory that the caller lends: page faults of fresh arrays cost more than a pass over them (decision 0011).
   const GridWorkspace workspace{columns ? columns->data() : nullptr, entries ? entries->data() : nullptr};
-  const Metric measure = metric_of(metric, p, d);
+  const Metric measure = metric_of<T>(metric, p, d);
   const Border rule = border_named(border);
   DbscanReport report;
   // An assumed hundred candidates a row; only compared with kShort.
@@ -93,10 +93,8 @@ void py_split_rows(const In<T, 2>& x, const In<bool, 1>& mask, const Out<int64_t
       {array("x", x), array("mask", mask), array("numbers", numbers), array("taken", taken), array("others", others)});
   need(mask.shape(0) == x.shape(0), "mask must have one entry per row");
   need(taken.shape(1) == x.shape(1) && others.shape(1) == x.shape(1), "taken and others must have the columns of x");
-  const auto marks = view<1>(mask);
   call(threads, 4.0 * static_cast<double>(x.size()), [&](Run run) {
-    split_rows(view<2>(x), {reinterpret_cast<const uint8_t*>(marks.data), {marks.shape[0]}, {marks.stride[0]}},
-               view<1>(numbers), view<2>(taken), view<2>(others), run);
+    split_rows(view<2>(x), byte_view<1>(mask), view<1>(numbers), view<2>(taken), view<2>(others), run);
   });
 }
 
@@ -114,13 +112,13 @@ struct PyIndex {
   std::function<void(Run)> still_finite;  // its owner may have written to it since
 
   template <class T>
-  static void make(PyIndex* self, const In<T, 2>& x, double radius_hint, const std::string& metric, double p,
-                   const std::string& backend, int threads) {
+  static void make(PyIndex* self, const In<T, 2>& x, double radius_hint, const std::string& metric,
+                   const MetricParameter& p, const std::string& backend, int threads) {
     const auto points = view<2>(x);
     check_memory({array("x", x)});
     need(x.shape(1) >= 1, "x must have a column");
     need_number(radius_hint, "radius_hint");
-    const Metric measure = metric_of(metric, p, points.shape[1]);
+    const Metric measure = metric_of<T>(metric, p, points.shape[1]);
     // Made aside, so that an exception leaves no half-made object behind.
     auto made = std::make_unique<PyIndex>();
     made->kept = nb::cast(x);
@@ -139,8 +137,7 @@ struct PyIndex {
   View<const uint8_t, 1> check_mask(const std::optional<In<bool, 1>>& mask) const {
     if (!mask) return {};
     need(static_cast<int64_t>(mask->shape(0)) == index->size(), "mask must have one entry per row");
-    const auto v = view<1>(*mask);
-    return {reinterpret_cast<const uint8_t*>(v.data), {v.shape[0]}, {v.stride[0]}};
+    return byte_view<1>(*mask);
   }
 
   // Answers for queries, which must be finite as the rows are.
@@ -218,9 +215,24 @@ void def_make(nb::class_<PyIndex>& c) {
         nb::arg("p"), nb::arg("backend") = "auto", nb::arg("threads") = 1);
 }
 
+void py_gower_distances(const In<double, 2>& x, const In<double, 2>& y, const In<double, 1>& weights,
+                        const Out<double, 2>& out, int threads) {
+  check_memory({array("x", x), array("y", y), array("weights", weights), array("out", out)});
+  need(x.shape(1) >= 1, "x must have a column");
+  need(y.shape(1) == x.shape(1), "y must have the columns of x");
+  need(out.shape(0) == x.shape(0) && out.shape(1) == y.shape(0), "out must have a row for each of x, a column of y");
+  need(out.stride(1) == 1 && (out.shape(0) <= 1 || out.stride(0) == static_cast<int64_t>(out.shape(1))),
+       "out must be contiguous");
+  const Metric measure = metric_of<double>("gower", weights, static_cast<int64_t>(x.shape(1)));
+  call(threads, 2.0 * static_cast<double>(out.size()) * static_cast<double>(x.shape(1)),
+       [&](Run run) { gower_distances(view<2>(x), view<2>(y), measure, out.data(), run); });
+}
+
 }  // namespace
 
 void bind_index(nb::module_& m) {
+  m.def("gower_distances", &py_gower_distances, nb::arg("x"), nb::arg("y"), nb::arg("weights"),
+        nb::arg("out").noconvert(), nb::arg("threads"), "Fill out with Gower's distances of the rows of x and of y.");
   nb::class_<PyIndex> index(m, "Index", "A spatial index over the rows of x, which it keeps alive.");
   def_make<double>(index);
   def_make<float>(index);

@@ -73,28 +73,21 @@ void py_add_cluster_sums(const Rows& x, const Weights& weights, const In<int32_t
   call(threads, 8 * work(n, 1, d), [&](Run run) { add_cluster_sums(points, w, view<1>(labels), view<2>(sums), run); });
 }
 
-template <class Rows>
-double py_total_scatter(const Rows& x, const Weights& weights, const In<double, 1>& origin, int threads) {
-  x.check_memory({array("weights", weights), array("origin", origin)});
-  const auto points = x.points();
-  const auto [n, d] = shape_of(points);
-  const auto w = weights_view(weights, n);
-  need_origin(origin, d);
-  double result = 0;
-  call(threads, 3 * work(n, 1, d), [&](Run run) { result = total_scatter(points, w, view<1>(origin), run); });
-  return result;
-}
-
-template <class Rows>
-void py_add_exact_scatter(const Rows& x, const Weights& weights, const In<double, 1>& origin,
-                          const Out<int64_t, 1>& sum, int threads) {
+template <bool kExact, class Rows>
+void py_add_scatter(const Rows& x, const Weights& weights, const In<double, 1>& origin, const Out<int64_t, 1>& sum,
+                    int threads) {
   x.check_memory({array("weights", weights), array("origin", origin), array("sum", sum)});
   const auto points = x.points();
   const auto [n, d] = shape_of(points);
   const auto w = weights_view(weights, n);
   need_origin(origin, d);
   need(static_cast<int64_t>(sum.shape(0)) == kSumWords && sum.stride(0) == 1, "sum must be (words,), contiguous");
-  call(threads, 10 * work(n, 1, d), [&](Run run) { add_exact_scatter(points, w, view<1>(origin), sum.data(), run); });
+  call(threads, (kExact ? 10 : 3) * work(n, 1, d), [&](Run run) {
+    if constexpr (kExact)
+      add_exact_scatter(points, w, view<1>(origin), sum.data(), run);
+    else
+      add_scatter(points, w, view<1>(origin), sum.data(), run);
+  });
 }
 
 template <class O, class Rows>
@@ -128,10 +121,10 @@ void bind_rows(nb::module_& m) {
             "centers"_a, "labels"_a.noconvert(), nb::arg("distance2").noconvert().none(), "threads"_a);
   Rows::def(m, "add_cluster_sums", "Add the rows to the exact sums of their clusters (words, k*(d+1)).",
             &py_add_cluster_sums<Rows>, nb::arg("weights").none(), "labels"_a, "sums"_a.noconvert(), "threads"_a);
-  Rows::def(m, "total_scatter", "The weighted sum of squared distances to origin.", &py_total_scatter<Rows>,
-            nb::arg("weights").none(), "origin"_a, "threads"_a);
-  Rows::def(m, "add_exact_scatter", "Add total_scatter to an exact sum (words,), each row's term in two doubles.",
-            &py_add_exact_scatter<Rows>, nb::arg("weights").none(), "origin"_a, "sum"_a.noconvert(), "threads"_a);
+  Rows::def(m, "add_scatter", "Add the weighted sum of squared distances to origin to an exact sum (words,).",
+            &py_add_scatter<false, Rows>, nb::arg("weights").none(), "origin"_a, "sum"_a.noconvert(), "threads"_a);
+  Rows::def(m, "add_exact_scatter", "The same, each row's term in two doubles.", &py_add_scatter<true, Rows>,
+            nb::arg("weights").none(), "origin"_a, "sum"_a.noconvert(), "threads"_a);
   const char* const distances = "Euclidean distances (n, k) to the centres.";
   Rows::def(m, "center_distances", distances, &py_center_distances<double, Rows>, "centers"_a, "out"_a.noconvert(),
             "threads"_a);
@@ -150,7 +143,7 @@ void bind_own_distances(nb::module_& m) {
 struct Memory : LloydMemory {
   using LloydMemory::LloydMemory;
   std::atomic_flag busy;
-  size_t item = 0;  // bytes of an entry of the rows of the last step: what is remembered fits no other dtype
+  size_t format = 0;  // of the rows of the last step: what is remembered fits no other dtype
 };
 class ExclusiveUse {
  public:
@@ -182,32 +175,42 @@ LloydAlgorithm algorithm_of(const std::string& name) {
   throw nb::value_error("algorithm must be \"lloyd\", \"hamerly\" or \"elkan\"");
 }
 
+// What is remembered of the rows of a step: the entries' size, and whether they are sparse.
 template <class T>
-std::tuple<int64_t, int64_t, int64_t> py_step(Memory& memory, const In<T, 2>& x, const Weights& weights,
+size_t format_of(const DenseRows<T>&) {
+  return sizeof(T);
+}
+template <class Data, class Index, class Points>
+size_t format_of(const CsrRows<Data, Index, Points>&) {
+  return 16 + sizeof(typename Data::Scalar);
+}
+
+template <class Rows>
+std::tuple<int64_t, int64_t, int64_t> py_step(Memory& memory, const Rows& x, const Weights& weights,
                                               const In<double, 2>& centers, int threads) {
-  const auto points = view<2>(x);
-  check_memory({array("x", x), array("weights", weights), array("centers", centers)});
-  need(points.shape[0] == memory.rows() && points.shape[1] == memory.columns(), "x must be (n, d) of this memory");
+  const auto points = x.points();
+  x.check_memory({array("weights", weights), array("centers", centers)});
+  need(shape_of(points) == std::pair(memory.rows(), memory.columns()), "x must be (n, d) of this memory");
   const auto w = weights_view(weights, memory.rows());
   need_centers(centers, memory.columns());
   need(static_cast<int64_t>(centers.shape(0)) == memory.clusters(), "centers must be (k, d) of this memory");
   const ExclusiveUse use(memory);
-  need(!memory.started() || memory.item == sizeof(T), "x must have the dtype of the previous step");
-  memory.item = sizeof(T);
+  need(!memory.started() || memory.format == format_of(x), "x must have the dtype and format of the previous step");
+  memory.format = format_of(x);
   StepCounts counts;
   call(threads, work(memory.rows(), memory.clusters(), memory.columns()),
        [&](Run run) { counts = memory.step(points, w, view<2>(centers), run); });
   return {counts.changed, counts.assign.evaluations, counts.assign.rechecks};
 }
 
-template <class T>
-void py_round_moved(Memory& memory, const In<T, 2>& x, const Weights& weights, const In<int64_t, 1>& rows,
+template <class Rows>
+void py_round_moved(Memory& memory, const Rows& x, const Weights& weights, const In<int64_t, 1>& rows,
                     const In<int32_t, 1>& to, const Out<double, 1>& out, int threads,
                     const std::optional<Out<double, 1>>& low) {
-  const auto points = view<2>(x);
-  need(points.shape[0] == memory.rows() && points.shape[1] == memory.columns(), "x must be (n, d) of this memory");
-  check_memory({array("x", x), array("weights", weights), array("rows", rows), array("to", to), array("out", out),
-                array("low", low)});
+  const auto points = x.points();
+  need(shape_of(points) == std::pair(memory.rows(), memory.columns()), "x must be (n, d) of this memory");
+  x.check_memory(
+      {array("weights", weights), array("rows", rows), array("to", to), array("out", out), array("low", low)});
   const ExclusiveUse use(memory);
   need(memory.started(), "a step must have been made");
   const auto w = weights_view(weights, memory.rows());
@@ -219,6 +222,18 @@ void py_round_moved(Memory& memory, const In<T, 2>& x, const Weights& weights, c
   need_range(which, 0, memory.rows(), "rows must lie in [0, n)");
   call(threads, 20.0 * static_cast<double>(columns),
        [&](Run run) { memory.round_moved(points, w, which, view<1>(to), view<1>(out), run, view_or_empty<1>(low)); });
+}
+
+// step and round_moved for rows of one dtype and format.
+template <class Rows>
+void bind_steps(nb::class_<Memory>& memory) {
+  using namespace nb::literals;
+  Rows::def(memory, "step",
+            "Assign all rows to these centres; labels and sums follow. Returns (changed, evaluations, rechecks).",
+            &py_step<Rows>, nb::arg("weights").none(), "centers"_a, "threads"_a);
+  Rows::def(memory, "round_moved", "As round_sums, with some rows in other clusters; labels and sums stay as they are.",
+            &py_round_moved<Rows>, nb::arg("weights").none(), "rows"_a, "to"_a, "out"_a.noconvert(), "threads"_a,
+            nb::arg("low").noconvert() = nb::none());
 }
 
 // The sums (k, d+1) of clusters whose centres are (k, d), as two doubles each.
@@ -270,7 +285,9 @@ void bind_kmeans(nb::module_& m) {
   bind_own_distances<double>(m);
   bind_own_distances<float>(m);
 
-  nb::class_<Memory>(m, "LloydMemory", "What one block of rows remembers between the steps of k-means.")
+  nb::class_<Memory> memory(m, "LloydMemory", "What one block of rows remembers between the steps of k-means.");
+  for_row_types<AnyCsr>([&]<class Rows>() { bind_steps<Rows>(memory); });
+  memory
       .def(
           "__init__",
           [](Memory* self, int64_t n, int64_t d, int64_t k, const std::string& algorithm) {
@@ -281,14 +298,6 @@ void bind_kmeans(nb::module_& m) {
             new (self) Memory(n, d, k, algorithm_of(algorithm));
           },
           "n"_a, "d"_a, "k"_a, "algorithm"_a)
-      .def("step", &py_step<double>, "x"_a.noconvert(), nb::arg("weights").none(), "centers"_a, "threads"_a,
-           "Assign all rows to these centres; labels and sums follow. Returns (changed, evaluations, rechecks).")
-      .def("step", &py_step<float>, "x"_a.noconvert(), nb::arg("weights").none(), "centers"_a, "threads"_a)
-      .def("round_moved", &py_round_moved<double>, "x"_a.noconvert(), nb::arg("weights").none(), "rows"_a, "to"_a,
-           "out"_a.noconvert(), "threads"_a, nb::arg("low").noconvert() = nb::none(),
-           "As round_sums, with some rows in other clusters; labels and sums stay as they are.")
-      .def("round_moved", &py_round_moved<float>, "x"_a.noconvert(), nb::arg("weights").none(), "rows"_a, "to"_a,
-           "out"_a.noconvert(), "threads"_a, nb::arg("low").noconvert() = nb::none())
       .def(
           "round_sums",
           [](Memory& self, const Out<double, 1>& out, int threads, const std::optional<Out<double, 1>>& low) {

@@ -17,7 +17,7 @@ static void need_rows(const View<T, 2>& table, const char* what) {
 static MixedTable rows_of(const In<double, 2>& y, const In<int32_t, 2>& codes,
                           const std::optional<In<double, 1>>& weights, const In<int64_t, 1>& starts,
                           const In<bool, 2>& observed, int64_t levels) {
-  const MixedTable rows{view<2>(y), view<2>(codes), view_or_empty<1>(weights), view<1>(starts), view<2>(observed)};
+  const MixedTable rows{view<2>(y), view<2>(codes), view_or_empty<1>(weights), view<1>(starts), byte_view<2>(observed)};
   const int64_t n = rows.y.shape[0], groups = rows.observed.shape[0];
   need_rows(rows.y, "y must be contiguous");
   need_rows(rows.codes, "codes must be contiguous");

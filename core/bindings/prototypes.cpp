@@ -34,6 +34,7 @@ Given given(const In<double, 2>& values, const In<double, 2>& observed, const In
   found.rows.whole = view<1>(whole);
   found.rows.gaps = view<1>(gaps);
   need(n <= 1 || found.rows.gaps.stride[0] == 1, "gaps must be contiguous");
+  need_range(found.rows.gaps, 0, static_cast<int64_t>(q) + 1, "gaps must lie in [0, columns of codes]");
   need(observed.shape(0) == p && whole.shape(0) == p, "observed and whole must have one entry per column of numbers");
   need(k >= 1 && means.shape(1) == p, "means must be (k, p), with at least one row");
   need(modes.shape(0) == means.shape(0) && modes.shape(1) == q, "modes must be (k, q)");

@@ -19,13 +19,21 @@ struct DenseRows {
   void check_memory(std::initializer_list<Extent> others) const { python::check_memory({array("x", x)}, others); }
   View<const T, 2> points() const { return view<2>(x); }
 
-  // noconvert: an array of another dtype must choose another overload, not be copied.
+  // In a module, or in a class C whose methods are functions f(C&, rows, …). noconvert: an array of another dtype must
+  // choose another overload, not be copied.
   template <class R, class... Args, class... Extra>
   static void def(nb::module_& m, const char* name, const char* doc, R (*f)(const DenseRows&, Args...),
                   const Extra&... extra) {
     m.def(
         name, [f](const In<T, 2>& x, Args... args) { return f({x}, args...); }, nb::arg("x").noconvert(), extra...,
         doc);
+  }
+  template <class C, class R, class... Args, class... Extra>
+  static void def(nb::class_<C>& c, const char* name, const char* doc, R (*f)(C&, const DenseRows&, Args...),
+                  const Extra&... extra) {
+    c.def(
+        name, [f](C& self, const In<T, 2>& x, Args... args) { return f(self, {x}, args...); }, nb::arg("x").noconvert(),
+        extra..., doc);
   }
 };
 
@@ -56,6 +64,16 @@ struct CsrRows {
     m.def((std::string(name) + "_csr").c_str(),
           [f](const Data& data, const Index& indices, const Index& indptr, int64_t n_columns, Args... args) {
             return f({data, indices, indptr, n_columns}, args...);
+          },
+          nb::arg("data").noconvert(), nb::arg("indices").noconvert(), nb::arg("indptr").noconvert(),
+          nb::arg("n_columns"), extra..., (std::string(name) + " for compressed rows.").c_str());
+  }
+  template <class C, class R, class... Args, class... Extra>
+  static void def(nb::class_<C>& c, const char* name, const char*, R (*f)(C&, const CsrRows&, Args...),
+                  const Extra&... extra) {
+    c.def((std::string(name) + "_csr").c_str(),
+          [f](C& self, const Data& data, const Index& indices, const Index& indptr, int64_t n_columns, Args... args) {
+            return f(self, {data, indices, indptr, n_columns}, args...);
           },
           nb::arg("data").noconvert(), nb::arg("indices").noconvert(), nb::arg("indptr").noconvert(),
           nb::arg("n_columns"), extra..., (std::string(name) + " for compressed rows.").c_str());

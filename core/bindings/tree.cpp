@@ -1,5 +1,6 @@
 // The density tree.
 #include "convert.hpp"
+#include "metric.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -31,7 +32,7 @@ std::vector<double> capped(View<const double, 1> weights, double mass) {
 template <class T>
 nb::typed<nb::dict, nb::str, nb::object> py_density_tree(const In<T, 2>& x, double min_samples,
                                                          const std::optional<In<double, 1>>& weights,
-                                                         const std::string& metric, double p,
+                                                         const std::string& metric, const MetricParameter& p,
                                                          const Out<int64_t, 1>& order, const Out<double, 1>& bars,
                                                          const Out<double, 1>& core, const Out<int32_t, 2>& near,
                                                          int threads, const std::string& backend,
@@ -52,7 +53,7 @@ nb::typed<nb::dict, nb::str, nb::object> py_density_tree(const In<T, 2>& x, doub
   need(n == 0 || static_cast<int64_t>(near.shape(1)) < n, "near must have fewer columns than there are rows");
   need(weights || static_cast<double>(near.shape(1)) + 1 == min_samples, "near must have min_samples - 1 columns");
   need(!weights || near.shape(1) == 0, "near must have no column where there are weights");
-  const Metric measure(Metric::named(metric), p, d);
+  const Metric measure = metric_of<T>(metric, p, d);
   DensityTreeReport report;
   call(threads, 1000.0 * static_cast<double>(n) * static_cast<double>(d + 4), [&](Run run) {
     must_be_finite(points, "x", run);
@@ -114,24 +115,44 @@ int64_t py_cut_tree(const In<int64_t, 1>& order, const In<double, 1>& bars, cons
 }
 
 template <class T>
-void py_attach_borders(const In<T, 2>& x, const In<int32_t, 2>& near, const In<double, 1>& core, double eps,
-                       const std::string& metric, double p, const Out<int64_t, 1>& labels, int threads) {
-  check_memory({array("x", x), array("near", near), array("core", core), array("labels", labels)});
+void py_border_heights(const In<T, 2>& x, const In<int32_t, 2>& near, const In<double, 1>& core,
+                       const std::string& metric, const MetricParameter& p, const Out<double, 1>& heights,
+                       int threads) {
+  check_memory({array("x", x), array("near", near), array("core", core), array("heights", heights)});
   need(x.shape(1) >= 1, "x must have a column");
-  for (const auto size : {near.shape(0), core.shape(0), labels.shape(0)})
-    need(size == x.shape(0), "near, core and labels must have one entry per row");
-  need(!std::isnan(eps), "eps must be a number");
+  for (const auto size : {near.shape(0), core.shape(0), heights.shape(0)})
+    need(size == x.shape(0), "near, core and heights must have one entry per row");
   const auto rows = view<2>(near);
-  const Metric measure(Metric::named(metric), p, static_cast<int64_t>(x.shape(1)));
-  call(threads, 20.0 * static_cast<double>(x.size()),
-       [&](Run run) { attach_borders(view<2>(x), rows, view<1>(core), eps, measure, view<1>(labels), run); });
+  const Metric measure = metric_of<T>(metric, p, static_cast<int64_t>(x.shape(1)));
+  call(threads, 20.0 * static_cast<double>(x.size() + near.size()),
+       [&](Run run) { border_heights(view<2>(x), rows, view<1>(core), measure, view<1>(heights), run); });
 }
 
 template <class T>
-void def_attach_borders(nb::module_& m) {
+void py_attach_borders(const In<T, 2>& x, const In<int32_t, 2>& near, const In<double, 1>& core,
+                       const In<double, 1>& heights, double eps, const std::string& metric, const MetricParameter& p,
+                       const Out<int64_t, 1>& labels, int threads) {
+  check_memory(
+      {array("x", x), array("near", near), array("core", core), array("heights", heights), array("labels", labels)});
+  need(x.shape(1) >= 1, "x must have a column");
+  for (const auto size : {near.shape(0), core.shape(0), heights.shape(0), labels.shape(0)})
+    need(size == x.shape(0), "near, core, heights and labels must have one entry per row");
+  need(!std::isnan(eps), "eps must be a number");
+  const auto rows = view<2>(near);
+  const Metric measure = metric_of<T>(metric, p, static_cast<int64_t>(x.shape(1)));
+  call(threads, 20.0 * static_cast<double>(x.size()), [&](Run run) {
+    attach_borders(view<2>(x), rows, view<1>(core), view<1>(heights), eps, measure, view<1>(labels), run);
+  });
+}
+
+template <class T>
+void def_borders(nb::module_& m) {
+  m.def("border_heights", &py_border_heights<T>, nb::arg("x").noconvert(), nb::arg("near").noconvert(), nb::arg("core"),
+        nb::arg("metric"), nb::arg("p"), nb::arg("heights").noconvert(), nb::arg("threads"),
+        "Fill the least eps at which each row is in a cluster; negative where its neighbours tie.");
   m.def("attach_borders", &py_attach_borders<T>, nb::arg("x").noconvert(), nb::arg("near").noconvert(), nb::arg("core"),
-        nb::arg("eps"), nb::arg("metric"), nb::arg("p"), nb::arg("labels").noconvert(), nb::arg("threads"),
-        "Give rows that are not core the label of their closest core row within eps.");
+        nb::arg("heights"), nb::arg("eps"), nb::arg("metric"), nb::arg("p"), nb::arg("labels").noconvert(),
+        nb::arg("threads"), "Give rows that are not core the label of their closest core row within eps.");
 }
 
 nb::typed<nb::dict, nb::str, nb::object> py_condense_tree(const In<int64_t, 1>& order, const In<double, 1>& bars,
@@ -212,11 +233,11 @@ void def_first_rows(nb::module_& m) {
         "Fill the lexicographically first row of each label, -1: there is none.");
 }
 
-// NumPy stores a bool as one byte, 0 or 1, and the core writes no other values.
+// 0 or 1.
 std::vector<uint8_t> bytes_of(const In<bool, 1>& flags) {
-  const auto v = view<1>(flags);
+  const auto v = byte_view<1>(flags);
   std::vector<uint8_t> out(static_cast<size_t>(v.shape[0]));
-  for (int64_t i = 0; i < v.shape[0]; ++i) out[static_cast<size_t>(i)] = static_cast<uint8_t>(v(i));
+  for (int64_t i = 0; i < v.shape[0]; ++i) out[static_cast<size_t>(i)] = v(i) != 0;
   return out;
 }
 
@@ -264,8 +285,8 @@ void bind_tree(nb::module_& m) {
   m.def("cut_tree", &py_cut_tree, nb::arg("order"), nb::arg("bars"), nb::arg("core"), nb::arg("eps"),
         nb::arg("labels").noconvert(), nb::arg("threads"),
         "Label the components of the core rows at eps by their lowest row, -1 elsewhere; returns how many.");
-  def_attach_borders<double>(m);
-  def_attach_borders<float>(m);
+  def_borders<double>(m);
+  def_borders<float>(m);
   m.def("condense_tree", &py_condense_tree, nb::arg("order"), nb::arg("bars"), nb::arg("core"),
         nb::arg("weights").none(), nb::arg("least"), nb::arg("cluster").noconvert(), nb::arg("leaves").noconvert(),
         nb::arg("threads"),

@@ -1,5 +1,6 @@
 // Partitions of a density tree into a given number of clusters.
 #include "convert.hpp"
+#include "metric.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -29,7 +30,7 @@ void need_rows(View<const I, R> rows, int64_t n, const char* what) {
 
 template <class T>
 nb::typed<nb::dict, nb::str, nb::object> py_reachability_edges(const In<T, 2>& x, const In<double, 1>& core,
-                                                               const std::string& metric, double p,
+                                                               const std::string& metric, const MetricParameter& p,
                                                                const In<int32_t, 2>& edges,
                                                                const In<int64_t, 1>& starts, const In<int32_t, 1>& near,
                                                                int threads) {
@@ -43,7 +44,7 @@ nb::typed<nb::dict, nb::str, nb::object> py_reachability_edges(const In<T, 2>& x
   need(edges.shape(1) == 2, "edges must have two columns");
   need(static_cast<int64_t>(starts.shape(0)) == n + 1, "starts must have one entry more than there are rows");
   const auto offsets = view<1>(starts);
-  const Metric measure(Metric::named(metric), p, points.shape[1]);
+  const Metric measure = metric_of<T>(metric, p, points.shape[1]);
   ReachabilityEdges found;
   call(threads, 100.0 * static_cast<double>(x.size()), [&](Run run) {
     must_be_finite(points, "x", run);

@@ -25,4 +25,25 @@ struct Csr {
   }
 };
 
+// body(j, value) for the columns of a row that are not 0, each once: entries that name one column are added first, as
+// the dense matrix would have them. dense (columns) is zero before and after.
+template <class T, class I, class P, class F>
+void for_merged_entries(Csr<T, I, P> x, int64_t row, double* dense, F&& body) {
+  bool rising = true;
+  for (int64_t p = x.begin(row) + 1; p < x.end(row); ++p) rising &= x.indices[p] > x.indices[p - 1];
+  if (rising) {  // no column twice
+    for (int64_t p = x.begin(row); p < x.end(row); ++p)
+      if (x.data[p] != 0) body(static_cast<int64_t>(x.indices[p]), static_cast<double>(x.data[p]));
+    return;
+  }
+  for (int64_t p = x.begin(row); p < x.end(row); ++p)
+    dense[static_cast<int64_t>(x.indices[p])] += static_cast<double>(x.data[p]);
+  for (int64_t p = x.begin(row); p < x.end(row); ++p) {
+    const auto j = static_cast<int64_t>(x.indices[p]);
+    const double v = dense[j];
+    dense[j] = 0;  // a duplicate index later adds nothing
+    if (v != 0) body(j, v);
+  }
+}
+
 }  // namespace knoll

@@ -16,7 +16,8 @@ int32_t largest(View<const int32_t, 2> labels, int64_t p) {
   return most;
 }
 
-// Components with their peaks and sizes; the root of a component is the row of its peak.
+// Components with their peaks and sizes; the root of a component is the row of its peak. Every parent has a peak at
+// least as high, so paths end, and halving them on the way changes no root.
 struct Components {
   std::vector<int32_t> parent, size;
 
@@ -42,7 +43,8 @@ struct Components {
   }
 };
 
-// One partition: its clusters are divided one step of diffusion after the other.
+// One partition: each cluster is divided in two, by a vector y that diffuses over the edges within it. Edges between
+// clusters do not count, so all clusters diffuse at once, each as a graph of its own.
 class Division {
  public:
   Division(Graph graph, View<const double, 2> points, View<const int32_t, 2> labels, int64_t clusters)
@@ -89,7 +91,8 @@ class Division {
     }
   }
 
-  // y = the projection on the first axis, by steps of the power method.
+  // y = the projection on the first principal axis, by steps of the power method: a start that already separates what
+  // lies far apart. From any row's side of the mean the axis is found up to its sign, which divides alike.
   void project() {
     const int64_t d = points_.shape[1];
     std::vector<double> means(size(clusters_ * d), 0.0), axes(size(clusters_ * d));
@@ -107,7 +110,7 @@ class Division {
       std::fill(axes.begin(), axes.end(), 0.0);
       for (int64_t i = 0; i < rows(); ++i)
         for (int64_t j = 0; j < d; ++j) axes[cluster(i) * size(d) + size(j)] += centred(i, j) * y_[size(i)];
-      for (size_t c = 0; c < count_.size(); ++c) normalise(&axes[c * size(d)], d);
+      for (size_t c = 0; c < count_.size(); ++c) normalise(axes.data() + c * size(d), d);
       for (int64_t i = 0; i < rows(); ++i) {
         double sum = 0;
         for (int64_t j = 0; j < d; ++j) sum += centred(i, j) * axes[cluster(i) * size(d) + size(j)];
@@ -122,6 +125,10 @@ class Division {
     for (int64_t j = 0; j < d && square > 0; ++j) axis[j] /= std::sqrt(square);
   }
 
+  // y ← ½(y + D⁻¹W y), of length one about the mean 0, both weighted by the degrees D. D⁻¹W has eigenvalues in [−1, 1],
+  // so half of it and of the identity has them in [0, 1]: no step oscillates, and what decays slowest is the
+  // eigenvector next to the constant one, which the mean is taken out for. Its sign is the relaxed cut of least
+  // conductance.
   void diffuse() {
     std::fill(mean_.begin(), mean_.end(), 0.0);
     for (int64_t i = 0; i < rows(); ++i) {
@@ -140,6 +147,7 @@ class Division {
     for (int64_t i = 0; i < rows(); ++i) y_[size(i)] /= std::sqrt(square[cluster(i)]) + 1e-12;
   }
 
+  // Conductance: the weight between the sides over the volume of the smaller one, in [0, 1]; 1 where a side is empty.
   void cut(View<uint8_t, 2> sides, View<double, 2> conductances) {
     std::vector<double> between(volume_.size(), 0.0), left(volume_.size(), 0.0);
     for (int64_t i = 0; i < rows(); ++i) {

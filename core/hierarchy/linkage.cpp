@@ -280,14 +280,13 @@ void pair_distances(View<const T, 2> x, const Metric& metric, double* out, Run r
   AlignedVector<double> tiles(static_cast<size_t>(panels * d * kPoints)), rows;
   const bool kernels_do = metric.direct() && metric.has_kernels();
   if (!kernels_do) rows.resize(static_cast<size_t>(n * d)), pack_rows(x, rows.data());
-  double largest = 0;
+  Magnitudes magnitudes;
   for (int64_t panel = 0; panel < panels; ++panel) {
     const auto part = x.rows(panel * kPoints, std::min(n, (panel + 1) * kPoints));
     pack_columns(part, nullptr, tiles.data() + panel * d * kPoints);
-    for (int64_t i = 0; i < d * kPoints; ++i)
-      largest = std::max(largest, std::abs(tiles[static_cast<size_t>(panel * d * kPoints + i)]));
+    for (int64_t i = 0; i < d * kPoints; ++i) magnitudes.add(tiles[static_cast<size_t>(panel * d * kPoints + i)]);
   }
-  const Within w = metric.anywhere(largest);
+  const Within w = metric.anywhere(magnitudes);
   // Long panels first, so that threads end together.
   for_chunks(panels, 1, run, [&](int64_t, int64_t chunk, int64_t) {
     const int64_t panel = panels - 1 - chunk, first = panel * kPoints, lanes = std::min<int64_t>(kPoints, n - first);

@@ -15,6 +15,7 @@
 #include "hierarchy/merges.hpp"
 #include "neighbors/bits.hpp"
 #include "neighbors/kd_tree.hpp"
+#include "tree/search.hpp"
 
 namespace knoll {
 namespace {
@@ -175,7 +176,7 @@ class MeanIndex {
     inverse_.resize(static_cast<size_t>(in_tree_), 0.0);
     node_inverse_.assign(tree_->nodes().size(), 0.0);
     for (size_t node = tree_->nodes().size(); node-- > 0;) {  // children come after their parents
-      const auto& [begin, end, child] = tree_->nodes()[node];
+      const auto& [begin, end, child, parent] = tree_->nodes()[node];
       if (child < 0)
         node_inverse_[node] = *std::max_element(inverse_.begin() + begin * kPoints, inverse_.begin() + end * kPoints);
       else
@@ -284,6 +285,8 @@ class Ward {
     other_.assign(pending_.size(), -1);
     into_ = pending_;
     lightest_ = *std::min_element(clusters_.weight.begin(), clusters_.weight.end());
+    if (std::all_of(clusters_.weight.begin(), clusters_.weight.end(), [&](double w) { return w == lightest_; }))
+      list_nearest_rows(run);
   }
 
   WardReport run(std::vector<Merge>& merges, Run run) {
@@ -311,6 +314,30 @@ class Ward {
     double sum = 0;
     for (int64_t j = 0; j < clusters_.d; ++j) sum += (v[j] - u[j]) * (v[j] - u[j]);
     return sum / (clusters_.inverse[static_cast<size_t>(slot)] + clusters_.inverse[static_cast<size_t>(other)]);
+  }
+
+  // No other row costs less than the last of a list, unless squares have lost digits to underflow: no bound then.
+  static double first_bound(double last) { return last > 0x1p-900 ? last : -kInfinity; }
+
+  // The first lists, of rows of one weight: costs order like distances, so a search for leaves of rows at a time does.
+  void list_nearest_rows(Run run) {
+    const int64_t n = clusters_.n, count = std::min<int64_t>(kNear, n - 1);
+    const auto search =
+        ReachabilitySearch::make(View<const double, 2>(matrix_view(clusters_.mean.data(), n, clusters_.d)),
+                                 Metric(MetricName::euclidean, 2, clusters_.d), "auto", run);
+    std::vector<int32_t> near(static_cast<size_t>(n * count));
+    std::vector<double> farthest(static_cast<size_t>(n));
+    search->nearest(count, near.data(), farthest.data(), run);
+    for_chunks(n, kSearchesAtOnce, run, [&](int64_t, int64_t begin, int64_t end) {
+      for (int64_t p = begin; p < end; ++p) {
+        const auto row = static_cast<int32_t>(search->row(p));
+        for (int64_t k = 0; k < count; ++k)
+          near_[static_cast<size_t>(row * kNear + k)] =
+              static_cast<int32_t>(search->row(near[static_cast<size_t>(p * count + k)]));
+        const auto last = static_cast<int32_t>(search->row(near[static_cast<size_t>((p + 1) * count - 1)]));
+        beyond_[static_cast<size_t>(row)] = count < n - 1 ? first_bound(cost_of(row, last)) : kInfinity;
+      }
+    });
   }
 
   // The slot of the cluster that the one of a slot is part of now.

@@ -8,6 +8,7 @@
 
 #include "common/large_array.hpp"
 #include "common/parallel.hpp"
+#include "common/power_of_two.hpp"
 #include "common/tile.hpp"
 #include "neighbors/metric.hpp"
 
@@ -28,12 +29,9 @@ double exponent_factor(double s) {
   return -(q + (std::fma(-q, square, high) - q * lost + low) / square);
 }
 
-// 1 where squares of numbers near x stay normal, [2^−900, 2^900]; else the power of two that brings x near 1.
-double unit_for(double x) {
-  if (x >= 0x1p-450 && x <= 0x1p450) return 1.0;
-  // A power of two: coordinates keep their bits, and κ does not change.
-  return std::ldexp(1.0, -std::clamp(std::ilogb(x), -1000, 1000));
-}
+// 1 where squares of numbers near x stay normal; else a power of two: coordinates keep their bits, and κ does not
+// change.
+double unit_for(double x) { return squares_well(x) ? 1.0 : to_one(x); }
 
 // Points [begin, begin + count) into a column tile; lanes past the last repeat it.
 template <class T>

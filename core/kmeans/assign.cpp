@@ -11,6 +11,7 @@
 #include "common/tile.hpp"
 #include "kmeans/float32_filter.hpp"
 #include "kmeans/pivots.hpp"
+#include "kmeans/sparse_centers.hpp"
 
 namespace knoll {
 namespace {
@@ -42,83 +43,6 @@ void for_tiles(int64_t begin, int64_t end, const double* centers, int64_t k, int
     }
   }
 }
-
-constexpr int64_t kSparseRows = 256;  // per chunk; each may have an entry in every column
-
-// Centres for sparse rows: only what is stored of a row is multiplied, in float64. Two scores ½‖c‖² − x·c are in their
-// true order if they differ by more than (4d + 16)·2⁻⁵³·1.01·(‖x‖² + P²): eq. 15 of docs/numerics/kmeans.md.
-class SparseCenters {
- public:
-  explicit SparseCenters(View<const double, 2> centers)
-      : k(centers.shape[0]), d(centers.shape[1]), rows_(contiguous(centers)), columns_(rows_.size()) {
-    for (int64_t c = 0; c < k; ++c) {
-      double norm2 = 0;
-      for (int64_t j = 0; j < d; ++j) {
-        norm2 += centers(c, j) * centers(c, j);
-        columns_[static_cast<size_t>(j * k + c)] = centers(c, j);
-      }
-      half_.push_back(norm2 / 2);
-      p2_ = std::max(p2_, norm2);
-    }
-    margin_ = (4 * static_cast<double>(d) + 16) * 0x1p-53 * 1.01;
-  }
-
-  // The nearest centre of row i, or −1 where the bound does not decide. dense (d) is zero before and after.
-  template <class T, class I>
-  int64_t nearest(Csr<T, I> x, int64_t i, double* dense, double* score) const {
-    // Entries that name one column are added first, as the dense matrix would have them.
-    for (int64_t p = x.begin(i); p < x.end(i); ++p)
-      dense[static_cast<int64_t>(x.indices[p])] += static_cast<double>(x.data[p]);
-    std::copy(half_.begin(), half_.end(), score);
-    double x2 = 0;
-    for (int64_t p = x.begin(i); p < x.end(i); ++p) {
-      const auto j = static_cast<int64_t>(x.indices[p]);
-      const double v = dense[j];
-      dense[j] = 0;  // a duplicate index later adds nothing
-      if (v == 0) continue;
-      x2 += v * v;
-      const double* const column = &columns_[static_cast<size_t>(j * k)];
-      for (int64_t c = 0; c < k; ++c) score[c] -= v * column[c];
-    }
-    const double size = x2 + p2_;
-    // Eq. 15 has no floor: outside of this range the row is rechecked.
-    if (!(size > 0x1p-900 && size < 0x1p900)) return -1;  // products may have under- or overflowed
-    int64_t label = 0;
-    double second = std::numeric_limits<double>::infinity();
-    // The two lowest scores; the order of the lowest is certain if the second exceeds it by the margin.
-    for (int64_t c = 1; c < k; ++c) {
-      second = std::min(second, std::max(score[c], score[label]));
-      if (score[c] < score[label]) label = c;
-    }
-    return second - score[label] > margin_ * size ? label : -1;
-  }
-
-  int64_t nearest_exactly(const double* x) const {
-    int64_t label = 0;
-    double best = distance2(x, 0);
-    for (int64_t c = 1; c < k; ++c) {
-      const double here = distance2(x, c);
-      if (here < best) best = here, label = c;
-    }
-    return label;
-  }
-
-  double distance2(const double* x, int64_t c) const {  // the one distance
-    const double* const center = &rows_[static_cast<size_t>(c * d)];
-    double sum = 0;
-    for (int64_t j = 0; j < d; ++j) {
-      const double difference = x[j] - center[j];
-      sum += difference * difference;
-    }
-    return sum;
-  }
-
-  int64_t k, d;
-
- private:
-  std::vector<double> rows_, columns_, half_;  // (k, d), (d, k), (k)
-  double p2_ = 0, margin_ = 0;
-};
 
 // √ of the one distance, correctly rounded, to all centres.
 template <class O, class Pack>
@@ -200,11 +124,11 @@ AssignCounts assign(Csr<T, I> x, View<const double, 2> centers, View<int32_t, 1>
                     Run run) {
   const SparseCenters sparse(centers);
   std::atomic<int64_t> rechecks{0};
-  for_chunks(x.rows, kSparseRows, run, [&](int64_t, int64_t begin, int64_t end) {
+  for_chunks(x.rows, SparseCenters::kRows, run, [&](int64_t, int64_t begin, int64_t end) {
     std::vector<double> dense(static_cast<size_t>(x.columns), 0.0), score(static_cast<size_t>(sparse.k));
     for (int64_t i = begin; i < end; ++i) {
       run.poll();
-      int64_t label = sparse.nearest(x, i, dense.data(), score.data());
+      int64_t label = sparse.nearest(x, i, dense.data(), score.data()).label;
       if (label < 0 || !distance2.empty()) {
         x.unpack(i, dense.data(), 1);
         if (label < 0) {

@@ -48,7 +48,8 @@ class Columns {
       center[l] = quotient + left / mass_.high;
     }
     for (int64_t l = 0; l < kWidth; ++l)
-      if (!(std::fabs(sum_[l]) >= kSmallDividend) || !std::isfinite(center[l]))
+      // A sum of 0, as of most columns of sparse rows, is divided exactly above.
+      if ((!(std::fabs(sum_[l]) >= kSmallDividend) && sum_[l] != 0) || !std::isfinite(center[l]))
         center[l] = divide({sum_[l], sum_low_[l]}, mass_);
   }
 

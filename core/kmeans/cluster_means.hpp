@@ -38,8 +38,22 @@ Objective cluster_means(ClusterSums sums, TotalScatter scatter, View<const doubl
 Objective cluster_objective(ClusterSums sums, TotalScatter scatter, View<const double, 2> centers,  // in  (k, d)
                             Run run);
 
-// sum += Σ w‖x − origin‖²: each row's term is a function of the row alone, in two doubles, within 4(d + 4)·2^−106 of
-// the truth, and the terms are summed exactly. (`total_scatter` rounds each term to one double, which is faster.)
+// Squared distances to the origin of the scatter are added by blocks of so many columns, and then block by block: a
+// block in which a sparse row has no entry has the same sum for every such row, and the bits are those of dense rows.
+constexpr int64_t kScatterColumns = 64;
+
+// sum += Σ w‖x − origin‖²: each row's term is a function of the row alone, in one double, within (b + ⌈d/b⌉ + 2)·2^−53
+// of the truth for blocks of b columns, and the terms are summed exactly.
+template <class T>
+void add_scatter(View<const T, 2> x,             // in  (n, d)
+                 View<const double, 1> weights,  // in  (n) or empty
+                 View<const double, 1> origin,   // in  (d)
+                 int64_t* sum,                   // in, out (kSumWords)
+                 Run run);
+template <class T, class I>
+void add_scatter(Csr<T, I> x, View<const double, 1> weights, View<const double, 1> origin, int64_t* sum, Run run);
+
+// The same in two doubles for each row, within 4(d + 4)·2^−106 of the truth, which is slower.
 template <class T>
 void add_exact_scatter(View<const T, 2> x,             // in  (n, d)
                        View<const double, 1> weights,  // in  (n) or empty

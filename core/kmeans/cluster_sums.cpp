@@ -126,7 +126,7 @@ std::vector<int> column_exponents(View<const T, 2> x, Run run) {
 template <class T, class I>
 std::vector<int> column_exponents(Csr<T, I> x) {
   std::vector<double> most(static_cast<size_t>(x.columns), 0.0);
-  for (int64_t p = x.begin(0); p < x.end(x.rows - 1); ++p) {
+  for (int64_t p = x.rows == 0 ? 0 : x.begin(0); x.rows != 0 && p < x.end(x.rows - 1); ++p) {
     double& m = most[static_cast<size_t>(x.indices[p])];
     m = std::max(m, std::fabs(static_cast<double>(x.data[p])));
   }
@@ -280,6 +280,10 @@ void ClusterDelta::add(const T* data, const I* indices, int64_t count, double w,
   if ((pending_ += std::max<int64_t>(1, count)) > kFlushAfter) flush();
   touched_[static_cast<size_t>(c)] = 1;
   term(w, c, d_);
+  if (std::fabs(w) == 1.0) {  // the products are exact
+    for (int64_t p = 0; p < count; ++p) term(w * static_cast<double>(data[p]), c, static_cast<int64_t>(indices[p]));
+    return;
+  }
   for (int64_t p = 0; p < count; ++p) product(w, static_cast<double>(data[p]), c, static_cast<int64_t>(indices[p]));
 }
 
@@ -385,67 +389,14 @@ void add_cluster_sums(Csr<T, I> x, View<const double, 1> weights, View<const int
   if (x.rows > kFlushAfter) exact_normalise_columns(sums, run);
 }
 
-namespace {
-
-// Σ over rows of weight · distance2(i), exactly.
-template <class F>
-double sum_rows(int64_t n, int64_t d, View<const double, 1> weights, Run run, F&& distance2) {
-  return reduce_chunks<ExactSum>(
-             n, fair_grain(n, d, kGrain),
-             [&](int64_t, int64_t begin, int64_t end) {
-               ExactSum partial;
-               distance2(begin, end, [&](int64_t i, double value) {
-                 if (weights.empty())
-                   partial.add(value);
-                 else
-                   partial.add_product(weights(i), value);
-               });
-               return partial;
-             },
-             [](ExactSum& total, const ExactSum& partial) { total.add(partial); }, run)
-      .round();
-}
-
-}  // namespace
-
-template <class T>
-double total_scatter(View<const T, 2> x, View<const double, 1> weights, View<const double, 1> origin, Run run) {
-  const int64_t d = x.shape[1];
-  std::vector<double> center(static_cast<size_t>(d));
-  pack_rows(View<const double, 2>{origin.data, {1, d}, {0, origin.stride[0]}}, center.data());
-  return sum_rows(x.shape[0], d, weights, run, [&](int64_t begin, int64_t end, auto&& add) {
-    one_distances(
-        x, end - begin, [&](int64_t l) { return begin + l; }, [&](int64_t) { return center.data(); },
-        [&](int64_t l, double distance2) { add(begin + l, distance2); });
-  });
-}
-
-template <class T, class I>
-double total_scatter(Csr<T, I> x, View<const double, 1> weights, View<const double, 1> origin, Run run) {
-  const int64_t d = x.columns;
-  std::vector<double> center(static_cast<size_t>(d));
-  pack_rows(View<const double, 2>{origin.data, {1, d}, {0, origin.stride[0]}}, center.data());
-  return sum_rows(x.rows, d, weights, run, [&](int64_t begin, int64_t end, auto&& add) {
-    std::vector<double> columns(static_cast<size_t>(d * kPoints)), out(kPoints);
-    for (int64_t i = begin; i < end; i += kPoints) {
-      const int64_t rows = std::min<int64_t>(kPoints, end - i);
-      for (int64_t l = 0; l < rows; ++l) x.unpack(i + l, columns.data() + l, kPoints);
-      kernels().distance_tile(columns.data(), center.data(), d, 1, d, out.data());
-      for (int64_t l = 0; l < rows; ++l) add(i + l, out[static_cast<size_t>(l)]);
-    }
-  });
-}
-
-#define KNOLL_CSR(T, I)                                                                                            \
-  template void ClusterDelta::add(const T*, const I*, int64_t, double, int64_t);                                   \
-  template void add_cluster_sums(Csr<T, I>, View<const double, 1>, View<const int32_t, 1>, View<int64_t, 2>, Run); \
-  template double total_scatter(Csr<T, I>, View<const double, 1>, View<const double, 1>, Run)
-#define KNOLL_DENSE(T)                                                                                              \
-  template std::vector<int> column_exponents(View<const T, 2>, Run);                                                \
-  template void ClusterDelta::add(const T*, int64_t, double, int64_t);                                              \
-  template void add_cluster_sums(View<const T, 2>, View<const double, 1>, View<const int32_t, 1>, View<int64_t, 2>, \
-                                 Run);                                                                              \
-  template double total_scatter(View<const T, 2>, View<const double, 1>, View<const double, 1>, Run)
+#define KNOLL_CSR(T, I)                                                          \
+  template std::vector<int> column_exponents(Csr<T, I>);                         \
+  template void ClusterDelta::add(const T*, const I*, int64_t, double, int64_t); \
+  template void add_cluster_sums(Csr<T, I>, View<const double, 1>, View<const int32_t, 1>, View<int64_t, 2>, Run)
+#define KNOLL_DENSE(T)                                                 \
+  template std::vector<int> column_exponents(View<const T, 2>, Run);   \
+  template void ClusterDelta::add(const T*, int64_t, double, int64_t); \
+  template void add_cluster_sums(View<const T, 2>, View<const double, 1>, View<const int32_t, 1>, View<int64_t, 2>, Run)
 KNOLL_DENSE(float);
 KNOLL_DENSE(double);
 KNOLL_CSR(float, int32_t);

@@ -26,6 +26,8 @@ namespace knoll {
 template <class T>
 std::vector<int> column_exponents(View<const T, 2> x,  // in  (n, d)
                                   Run run);
+template <class T, class I>
+std::vector<int> column_exponents(Csr<T, I> x);
 
 // The sums of all threads: integers in units that are fixed for each column, plus exact accumulator words
 // (exact_sum.hpp) for what the units cannot hold; or words alone, where the caller provides them or units might
@@ -115,14 +117,5 @@ void add_cluster_sums(View<const T, 2> x,             // in  (n, d)
 template <class T, class I>
 void add_cluster_sums(Csr<T, I> x, View<const double, 1> weights, View<const int32_t, 1> labels, View<int64_t, 2> sums,
                       Run run);
-
-// Σ w ‖x − origin‖²: each row's term is its weight times the one distance, and the terms are summed exactly.
-template <class T>
-double total_scatter(View<const T, 2> x,             // in  (n, d)
-                     View<const double, 1> weights,  // in  (n) or empty
-                     View<const double, 1> origin,   // in  (d)
-                     Run run);
-template <class T, class I>
-double total_scatter(Csr<T, I> x, View<const double, 1> weights, View<const double, 1> origin, Run run);
 
 }  // namespace knoll

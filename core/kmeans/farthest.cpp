@@ -41,18 +41,7 @@ int64_t farthest_points(const Points& x, View<const double, 1> weights, View<con
 #define KNOLL_FARTHEST(Points)                                                                                     \
   template int64_t farthest_points(const Points&, View<const double, 1>, View<const double, 1>, int64_t, int64_t*, \
                                    int64_t*, Run);
-using DenseF64 = View<const double, 2>;
-using DenseF32 = View<const float, 2>;
-using SparseF64 = SparseRows<double, int32_t>;
-using SparseF32 = SparseRows<float, int32_t>;
-using LongSparseF64 = SparseRows<double, int64_t>;
-using LongSparseF32 = SparseRows<float, int64_t>;
-KNOLL_FARTHEST(DenseF64)
-KNOLL_FARTHEST(DenseF32)
-KNOLL_FARTHEST(SparseF64)
-KNOLL_FARTHEST(SparseF32)
-KNOLL_FARTHEST(LongSparseF64)
-KNOLL_FARTHEST(LongSparseF32)
+KNOLL_FOR_POINTS(KNOLL_FARTHEST)
 #undef KNOLL_FARTHEST
 
 }  // namespace knoll

@@ -11,6 +11,7 @@
 #include "common/scratch_pool.hpp"
 #include "common/tile.hpp"
 #include "kmeans/cluster_sums.hpp"
+#include "kmeans/sparse_centers.hpp"
 
 namespace knoll {
 namespace {
@@ -38,17 +39,23 @@ struct LloydMemory::StepCenters {
   Int8Centers int8;
 };
 
+struct LloydMemory::Chunk {
+  explicit Chunk(ClusterDelta sums) : delta(std::move(sums)), failing(kSweep) {}
+
+  ClusterDelta delta;
+  std::vector<int32_t> failing, label;
+  std::vector<int64_t> rows;  // to assign
+  std::vector<float> gap;
+  int64_t changed = 0;
+};
+
 template <class T>
-struct LloydMemory::Worker {
-  explicit Worker(ClusterDelta sums) : delta(std::move(sums)), failing(kSweep) {}
+struct LloydMemory::Worker : Chunk {
+  using Chunk::Chunk;
 
   std::vector<FilteredAssigner<T>> assigners;     // one per pivot, or
   std::vector<GroupAssigner<T>> group_assigners;  // these
-  ClusterDelta delta;
-  std::vector<int32_t> failing, label;
-  std::vector<int64_t> rows, from, scratch;  // the rows to assign, those of pivot p from from[p] on
-  std::vector<float> gap;
-  int64_t changed = 0;
+  std::vector<int64_t> from, scratch;             // the rows of pivot p begin at from[p]
 };
 
 LloydMemory::LloydMemory(int64_t n, int64_t d, int64_t k, LloydAlgorithm algorithm)
@@ -66,16 +73,16 @@ void LloydMemory::round_sums(View<double, 1> out, Run run, View<double, 1> low) 
   round_totals(*totals_, exponents_, largest_weight_, out, low, run);
 }
 
-template <class T>
-void LloydMemory::round_moved(View<const T, 2> x, View<const double, 1> weights, View<const int64_t, 1> rows,
-                              View<const int32_t, 1> to, View<double, 1> out, Run run, View<double, 1> low) {
+template <class Add>
+void LloydMemory::round_moved_by(Add&& add, View<const double, 1> weights, View<const int64_t, 1> rows,
+                                 View<const int32_t, 1> to, View<double, 1> out, Run run, View<double, 1> low) {
   const auto move = [&](double sign) {  // 1: to the new clusters, −1: back; exact sums return to the same value
     ClusterDelta delta(exponents_, largest_weight_, *totals_);
     for (int64_t r = 0; r < rows.shape[0]; ++r) {
       const int64_t i = rows(r);
       const double w = sign * (weights.empty() ? 1.0 : weights(i));
-      delta.add(&x(i, 0), x.stride[1], -w, labels_[static_cast<size_t>(i)]);
-      delta.add(&x(i, 0), x.stride[1], w, to(r));
+      add(delta, i, -w, labels_[static_cast<size_t>(i)]);
+      add(delta, i, w, to(r));
     }
     delta.flush();
   };
@@ -86,28 +93,62 @@ void LloydMemory::round_moved(View<const T, 2> x, View<const double, 1> weights,
   phase_ = phase;
 }
 
+namespace {
+
+template <class T>
+auto adder(View<const T, 2> x) {
+  return [x](ClusterDelta& delta, int64_t i, double w, int64_t c) { delta.add(&x(i, 0), x.stride[1], w, c); };
+}
+template <class T, class I>
+auto adder(Csr<T, I> x) {
+  return [x](ClusterDelta& delta, int64_t i, double w, int64_t c) {
+    delta.add(x.data + x.begin(i), x.indices + x.begin(i), x.end(i) - x.begin(i), w, c);
+  };
+}
+
+}  // namespace
+
+template <class T>
+void LloydMemory::round_moved(View<const T, 2> x, View<const double, 1> weights, View<const int64_t, 1> rows,
+                              View<const int32_t, 1> to, View<double, 1> out, Run run, View<double, 1> low) {
+  round_moved_by(adder(x), weights, rows, to, out, run, low);
+}
+
+template <class T, class I>
+void LloydMemory::round_moved(Csr<T, I> x, View<const double, 1> weights, View<const int64_t, 1> rows,
+                              View<const int32_t, 1> to, View<double, 1> out, Run run, View<double, 1> low) {
+  round_moved_by(adder(x), weights, rows, to, out, run, low);
+}
+
 // ---- the first step ---------------------------------------------------------------------------------------
 
 template <class T>
 void LloydMemory::begin(View<const T, 2> x, View<const double, 1> weights, View<const double, 2> centers, Run run) {
-  std::fill(labels_.begin(), labels_.end(), -1);
-  totals_ = std::make_unique<ClusterTotals>(k_, d_);
-  totals_->in_units = n_ <= int64_t{1} << 20;  // beyond, n terms of 40 bits might overflow an int64
-  exponents_ = column_exponents(x, run);
-  if (!weights.empty()) {
-    largest_weight_ = 0;
-    for (int64_t i = 0; i < n_; ++i) largest_weight_ = std::max(largest_weight_, std::fabs(weights(i)));
-  }
+  begin_sums(column_exponents(x, run), weights);
   pivots_ = choose_pivots(x, centers, run);
   pivot_tries_ = 0;
-  centers_.clear();
   groups_ = GroupBounds();
   int8_ = Int8Rows();
   if (algorithm_ == LloydAlgorithm::lloyd) return;
+  begin_gaps();
+  if (algorithm_ == LloydAlgorithm::group_bounds) choose_int8(x, run);
+}
+
+void LloydMemory::begin_sums(std::vector<int> exponents, View<const double, 1> weights) {
+  std::fill(labels_.begin(), labels_.end(), -1);
+  centers_.clear();
+  totals_ = std::make_unique<ClusterTotals>(k_, d_);
+  totals_->in_units = n_ <= int64_t{1} << 20;  // beyond, n terms of 40 bits might overflow an int64
+  exponents_ = std::move(exponents);
+  if (weights.empty()) return;
+  largest_weight_ = 0;
+  for (int64_t i = 0; i < n_; ++i) largest_weight_ = std::max(largest_weight_, std::fabs(weights(i)));
+}
+
+void LloydMemory::begin_gaps() {
   gap_.assign(static_cast<size_t>(n_), 0.0f);
   total_shift_.assign(static_cast<size_t>(k_), 0.0);
   limit_.assign(static_cast<size_t>(k_), 0.0f);
-  if (algorithm_ == LloydAlgorithm::group_bounds) choose_int8(x, run);
 }
 
 // int8 pays for wide data seen from one pivot, where the instruction set has fast products of bytes.
@@ -124,7 +165,7 @@ void LloydMemory::choose_int8(View<const T, 2> x, Run run) {
 
 template <class T>
 void LloydMemory::update_bounds(Phase phase, View<const T, 2> x, View<const double, 2> centers, Run run) {
-  measure_shifts(centers);
+  measure_shifts(centers, pivots_.scale());
   add_shifts(run);
   if (phase == Phase::groups) {
     groups_.move(shift_);
@@ -136,12 +177,12 @@ void LloydMemory::update_bounds(Phase phase, View<const T, 2> x, View<const doub
   }
 }
 
-void LloydMemory::measure_shifts(View<const double, 2> centers) {
+void LloydMemory::measure_shifts(View<const double, 2> centers, double scale) {
   shift_.resize(static_cast<size_t>(k_));
   for (int64_t c = 0; c < k_; ++c) {
     double sum = 0;
     for (int64_t j = 0; j < d_; ++j) {
-      const double difference = (centers(c, j) - centers_[static_cast<size_t>(c * d_ + j)]) * pivots_.scale();
+      const double difference = (centers(c, j) - centers_[static_cast<size_t>(c * d_ + j)]) * scale;
       sum += difference * difference;
     }
     // An upper bound of the true shift: d + 3 roundings of 2⁻⁵³ are below 2⁻²⁰ for every d that the filter accepts.
@@ -224,7 +265,7 @@ StepCounts LloydMemory::step(View<const T, 2> x, View<const double, 1> weights, 
     select_rows(phase, from, to, *worker);
     if (worker->rows.empty()) return;
     assign_rows(*worker, run);
-    record_labels(x, weights, *worker);
+    record_labels(*worker, weights, adder(x));
   });
 
   StepCounts counts;
@@ -272,18 +313,17 @@ std::unique_ptr<LloydMemory::Worker<T>> LloydMemory::make_worker(Phase phase, Vi
 }
 
 // The rows of [from, to) whose label may change: all without bounds, else those with gap ≤ total_shift[label].
-template <class T>
-void LloydMemory::select_rows(Phase phase, int64_t from, int64_t to, Worker<T>& worker) const {
+void LloydMemory::select_rows(Phase phase, int64_t from, int64_t to, Chunk& chunk) const {
   if (phase == Phase::unstarted || phase == Phase::exhaustive) {
-    worker.rows.resize(static_cast<size_t>(to - from));
-    std::iota(worker.rows.begin(), worker.rows.end(), from);
+    chunk.rows.resize(static_cast<size_t>(to - from));
+    std::iota(chunk.rows.begin(), chunk.rows.end(), from);
     return;
   }
   const int64_t count =
       kernels().kmeans.survivors(&gap_[static_cast<size_t>(from)], &labels_[static_cast<size_t>(from)], to - from,
-                                 limit_.data(), worker.failing.data());
-  worker.rows.resize(static_cast<size_t>(count));
-  for (size_t r = 0; r < worker.rows.size(); ++r) worker.rows[r] = from + worker.failing[r];
+                                 limit_.data(), chunk.failing.data());
+  chunk.rows.resize(static_cast<size_t>(count));
+  for (size_t r = 0; r < chunk.rows.size(); ++r) chunk.rows[r] = from + chunk.failing[r];
 }
 
 // label and gap of worker.rows, which are reordered by pivot.
@@ -305,23 +345,23 @@ void LloydMemory::assign_rows(Worker<T>& worker, Run run) const {
   }
 }
 
-// Stores the labels and bounds of worker.rows, and moves rows with a new label between the sums.
-template <class T>
-void LloydMemory::record_labels(View<const T, 2> x, View<const double, 1> weights, Worker<T>& worker) {
-  for (size_t r = 0; r < worker.rows.size(); ++r) {
-    const int64_t i = worker.rows[r];
-    const int32_t now = worker.label[r];
+// Stores the labels and bounds of chunk.rows, and moves rows with a new label between the sums.
+template <class Add>
+void LloydMemory::record_labels(Chunk& chunk, View<const double, 1> weights, Add&& add) {
+  for (size_t r = 0; r < chunk.rows.size(); ++r) {
+    const int64_t i = chunk.rows[r];
+    const int32_t now = chunk.label[r];
     if (algorithm_ != LloydAlgorithm::lloyd)
       // Eq. 9: gap + W(then) is stored, so that later steps only compare it with W(now). Rounded down.
-      gap_[static_cast<size_t>(i)] = below(static_cast<double>(worker.gap[r]) + total_shift_[static_cast<size_t>(now)]);
+      gap_[static_cast<size_t>(i)] = below(static_cast<double>(chunk.gap[r]) + total_shift_[static_cast<size_t>(now)]);
     int32_t& label = labels_[static_cast<size_t>(i)];
     if (label == now) continue;
-    ++worker.changed;
+    ++chunk.changed;
     const double w = weights.empty() ? 1.0 : weights(i);
     // Sums are exact, so subtracting a row undoes its addition to the bit, whenever and on whichever thread it was
     // added.
-    if (label >= 0) worker.delta.add(&x(i, 0), x.stride[1], -w, label);
-    worker.delta.add(&x(i, 0), x.stride[1], w, now);
+    if (label >= 0) add(chunk.delta, i, -w, label);
+    add(chunk.delta, i, w, now);
     label = now;
   }
 }
@@ -345,12 +385,79 @@ LloydMemory::Phase LloydMemory::next_phase(Phase phase, int64_t changed) const {
   return algorithm_ == LloydAlgorithm::group_bounds && settled ? Phase::settled : Phase::gaps;
 }
 
+// ---- sparse rows ------------------------------------------------------------------------------------------
+
+template <class T, class I>
+StepCounts LloydMemory::step(Csr<T, I> x, View<const double, 1> weights, View<const double, 2> centers, Run run) {
+  const Phase phase = std::exchange(phase_, Phase::unstarted);
+  const bool bounded = algorithm_ != LloydAlgorithm::lloyd;
+  if (phase == Phase::unstarted) {
+    begin_sums(column_exponents(x), weights);
+    if (bounded) begin_gaps();
+  } else if (bounded) {
+    measure_shifts(centers, 1.0);
+    add_shifts(run);
+  }
+
+  struct SparseWorker : Chunk {
+    using Chunk::Chunk;
+    std::vector<double> dense, score;
+    int64_t assigned = 0, rechecks = 0;
+  };
+  SparseCenters packed(centers);
+  ScratchPool<SparseWorker> pool([&] {
+    auto worker = std::make_unique<SparseWorker>(ClusterDelta(exponents_, largest_weight_, *totals_));
+    worker->dense.assign(static_cast<size_t>(d_), 0.0);
+    worker->score.resize(static_cast<size_t>(k_));
+    return worker;
+  });
+  for_chunks(n_, SparseCenters::kRows, run, [&](int64_t, int64_t from, int64_t to) {
+    typename ScratchPool<SparseWorker>::Lease worker(pool);
+    select_rows(phase, from, to, *worker);
+    worker->label.resize(worker->rows.size());
+    worker->gap.resize(worker->rows.size());
+    worker->assigned += static_cast<int64_t>(worker->rows.size());
+    for (size_t r = 0; r < worker->rows.size(); ++r) {
+      run.poll();
+      const int64_t i = worker->rows[r];
+      auto [label, gap] = packed.nearest(x, i, worker->dense.data(), worker->score.data());
+      if (label < 0) {
+        x.unpack(i, worker->dense.data(), 1);
+        label = packed.nearest_exactly(worker->dense.data());
+        std::fill(worker->dense.begin(), worker->dense.end(), 0.0);
+        ++worker->rechecks;
+      }
+      worker->label[r] = static_cast<int32_t>(label);
+      worker->gap[r] = below(gap);
+    }
+    record_labels(*worker, weights, adder(x));
+  });
+
+  StepCounts counts;
+  pool.for_each([&](SparseWorker& worker) {
+    worker.delta.flush();
+    counts.changed += worker.changed;
+    counts.assign += AssignCounts{(worker.assigned + worker.rechecks) * k_, worker.rechecks};
+  });
+  centers_ = std::move(packed.rows);  // shifts of the next step are measured from these
+  phase_ = bounded ? Phase::gaps : Phase::exhaustive;
+  return counts;
+}
+
 #define KNOLL_LLOYD(T)                                                                                        \
   template StepCounts LloydMemory::step(View<const T, 2>, View<const double, 1>, View<const double, 2>, Run); \
   template void LloydMemory::round_moved(View<const T, 2>, View<const double, 1>, View<const int64_t, 1>,     \
                                          View<const int32_t, 1>, View<double, 1>, Run, View<double, 1>)
+#define KNOLL_LLOYD_CSR(T, I)                                                                          \
+  template StepCounts LloydMemory::step(Csr<T, I>, View<const double, 1>, View<const double, 2>, Run); \
+  template void LloydMemory::round_moved(Csr<T, I>, View<const double, 1>, View<const int64_t, 1>,     \
+                                         View<const int32_t, 1>, View<double, 1>, Run, View<double, 1>)
 KNOLL_LLOYD(float);
 KNOLL_LLOYD(double);
+KNOLL_LLOYD_CSR(float, int32_t);
+KNOLL_LLOYD_CSR(float, int64_t);
+KNOLL_LLOYD_CSR(double, int32_t);
+KNOLL_LLOYD_CSR(double, int64_t);
 
 // Measured for 3 to 128 columns and 64 to 1000 centres (docs/decisions/0008).
 LloydAlgorithm best_lloyd(int64_t, int64_t d, int64_t k) {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "common/csr.hpp"
 #include "common/run.hpp"
 #include "common/view.hpp"
 #include "kmeans/assign.hpp"
@@ -38,6 +39,9 @@ class LloydMemory {
                   View<const double, 1> weights,  // in  (n) or empty
                   View<const double, 2> centers,  // in  (k, d)
                   Run run);
+  // Sparse rows have at most one bound a row.
+  template <class T, class I>
+  StepCounts step(Csr<T, I> x, View<const double, 1> weights, View<const double, 2> centers, Run run);
 
   int64_t rows() const { return n_; }
   int64_t columns() const { return d_; }
@@ -53,6 +57,9 @@ class LloydMemory {
   template <class T>
   void round_moved(View<const T, 2> x, View<const double, 1> weights, View<const int64_t, 1> rows,
                    View<const int32_t, 1> to, View<double, 1> out, Run run, View<double, 1> low = {});
+  template <class T, class I>
+  void round_moved(Csr<T, I> x, View<const double, 1> weights, View<const int64_t, 1> rows, View<const int32_t, 1> to,
+                   View<double, 1> out, Run run, View<double, 1> low = {});
 
  private:
   // What is known of the rows when a step starts. A step leaves `unstarted` until it is complete.
@@ -64,12 +71,15 @@ class LloydMemory {
     groups,      // bounds by group as well
   };
 
+  struct Chunk;  // the scratch of one thread: rows of a chunk, their labels, and the sums
   template <class T>
-  struct Worker;       // the scratch of one thread
+  struct Worker;       // the same with what assigns dense rows
   struct StepCenters;  // the centres of a step, packed for every pivot
 
   template <class T>
   void begin(View<const T, 2> x, View<const double, 1> weights, View<const double, 2> centers, Run run);
+  void begin_sums(std::vector<int> exponents, View<const double, 1> weights);
+  void begin_gaps();
   template <class T>
   void choose_int8(View<const T, 2> x, Run run);
 
@@ -79,18 +89,21 @@ class LloydMemory {
   StepCenters pack_centers(Phase phase, View<const double, 2> centers) const;
   template <class T>
   std::unique_ptr<Worker<T>> make_worker(Phase phase, View<const T, 2> x, const StepCenters& centers);
-  template <class T>
-  void select_rows(Phase phase, int64_t from, int64_t to, Worker<T>& worker) const;
+  void select_rows(Phase phase, int64_t from, int64_t to, Chunk& chunk) const;
   template <class T>
   void assign_rows(Worker<T>& worker, Run run) const;
-  template <class T>
-  void record_labels(View<const T, 2> x, View<const double, 1> weights, Worker<T>& worker);
+  // add(delta, i, w, c): row i joins cluster c with weight w.
+  template <class Add>
+  void record_labels(Chunk& chunk, View<const double, 1> weights, Add&& add);
+  template <class Add>
+  void round_moved_by(Add&& add, View<const double, 1> weights, View<const int64_t, 1> rows, View<const int32_t, 1> to,
+                      View<double, 1> out, Run run, View<double, 1> low);
   template <class T>
   void adapt_filters(const StepCounts& counts, int64_t confirmed, View<const T, 2> x, View<const double, 2> centers,
                      Run run);
   Phase next_phase(Phase phase, int64_t changed) const;
 
-  void measure_shifts(View<const double, 2> centers);
+  void measure_shifts(View<const double, 2> centers, double scale);
   void add_shifts(Run run);
   void rebase_gaps(Run run);
   template <class T>

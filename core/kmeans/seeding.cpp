@@ -343,7 +343,7 @@ class PlusPlus {
     int64_t hit[kPoints] = {}, count = 0;
     double d2[kPoints] = {}, sum = 0.0;
     for (; points != 0; points &= points - 1) hit[count++] = tile * kPoints + std::countr_zero(points);
-    cloud_.distances2(hit, count, candidates, t, d2);
+    cloud_.distances2(hit, count, candidates, t, distance2_.data(), d2);
     for (int64_t h = 0; h < count; ++h) {
       const double less = distance2_[static_cast<size_t>(hit[h])] - d2[h];
       sum += weight(hit[h]) * (less > 0.0 ? less : 0.0);
@@ -367,7 +367,7 @@ class PlusPlus {
         for (int64_t tile = (cell + 1) * kTiles; tile < (cell + 2) * kTiles; ++tile)
           for (uint32_t points = hits(tile); points != 0; points &= points - 1)
             cloud_.prefetch_position(tile * kPoints + std::countr_zero(points));
-      cloud_.distances2(hit, count, candidates, best, d2);
+      cloud_.distances2(hit, count, candidates, best, distance2_.data(), d2);
       bool changed = false;
       for (int64_t h = 0; h < count; ++h) {
         const int64_t i = hit[h];
@@ -477,18 +477,7 @@ void random_rows(const double* weights, int64_t m, int64_t k, uint64_t seed, uin
 #define KNOLL_PLUS_PLUS(Points)                                                                                   \
   template SeedingWork kmeans_plus_plus(const Points&, const int64_t*, const double*, int64_t, int64_t, uint64_t, \
                                         uint64_t, int64_t, bool, int64_t*, Run);
-using DenseF64 = View<const double, 2>;
-using DenseF32 = View<const float, 2>;
-using SparseF64 = SparseRows<double, int32_t>;
-using SparseF32 = SparseRows<float, int32_t>;
-using LongSparseF64 = SparseRows<double, int64_t>;
-using LongSparseF32 = SparseRows<float, int64_t>;
-KNOLL_PLUS_PLUS(DenseF64)
-KNOLL_PLUS_PLUS(DenseF32)
-KNOLL_PLUS_PLUS(SparseF64)
-KNOLL_PLUS_PLUS(SparseF32)
-KNOLL_PLUS_PLUS(LongSparseF64)
-KNOLL_PLUS_PLUS(LongSparseF32)
+KNOLL_FOR_POINTS(KNOLL_PLUS_PLUS)
 #undef KNOLL_PLUS_PLUS
 
 }  // namespace knoll

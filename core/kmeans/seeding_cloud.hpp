@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -11,18 +10,16 @@
 
 #include "common/large_array.hpp"
 #include "common/parallel.hpp"
+#include "common/power_of_two.hpp"
 #include "common/prefetch.hpp"
 #include "kmeans/seeding_rows.hpp"
 #include "simd/kernels.hpp"
 
 namespace knoll {
 
-// The power of two that brings the largest |x| into [1, 2), as two factors: it may be beyond the range of a double.
-using Scale = std::array<double, 2>;
-inline double scaled(double x, Scale scale) { return x * scale[0] * scale[1]; }
-
+// The power of two that brings the largest |x| into [1, 2).
 template <class Points>
-Scale scale_of(const Points& x, const int64_t* rows, int64_t m, Run run) {
+PowerOfTwo scale_of(const Points& x, const int64_t* rows, int64_t m, Run run) {
   const bool all = m == x.shape[0];  // then in memory order
   std::vector<double> chunk_max(static_cast<size_t>(chunk_count(m, 1 << 13)));
   for_chunks(m, 1 << 13, run, [&](int64_t chunk, int64_t begin, int64_t end) {
@@ -32,8 +29,7 @@ Scale scale_of(const Points& x, const int64_t* rows, int64_t m, Run run) {
     chunk_max[static_cast<size_t>(chunk)] = most;
   });
   const double largest = *std::max_element(chunk_max.begin(), chunk_max.end());
-  const int shift = largest > 0 ? -std::ilogb(largest) : 0;
-  return {std::ldexp(1.0, shift / 2), std::ldexp(1.0, shift - shift / 2)};
+  return PowerOfTwo(largest > 0 ? -std::ilogb(largest) : 0);
 }
 
 // A point has an index in the multiset, and a position in the tiles once it is put there.
@@ -69,8 +65,7 @@ class Cloud<View<const T, 2>> {
     const int64_t sample = std::min<int64_t>(m, 1024);
     for (int64_t i = 0; i < sample; ++i)
       for (int64_t j = 0; j < d_; ++j)
-        origin_[static_cast<size_t>(j)] +=
-            scaled(static_cast<double>(x(rows[i], j)), scale_) / static_cast<double>(sample);
+        origin_[static_cast<size_t>(j)] += scale_(static_cast<double>(x(rows[i], j))) / static_cast<double>(sample);
   }
 
   bool sieves() const { return kappa_ <= 0x1p-5; }
@@ -89,7 +84,7 @@ class Cloud<View<const T, 2>> {
     double norm2 = 0.0;
     for (int64_t j = 0; j < d_; ++j) {
       copy[j] = from[j * x_.stride[1]];
-      const float about = near_origin(scaled(static_cast<double>(copy[j]), scale_), j);
+      const float about = near_origin(scale_(static_cast<double>(copy[j])), j);
       to[j * kPoints] = about;
       norm2 += static_cast<double>(about) * static_cast<double>(about);
     }
@@ -114,7 +109,7 @@ class Cloud<View<const T, 2>> {
     for (int64_t point : points) {
       double norm2 = 0.0;
       for (int64_t j = 0; j < d_; ++j) {
-        const double value = scaled(static_cast<double>(row(point)[j * x_.stride[1]]), scale_);
+        const double value = scale_(static_cast<double>(row(point)[j * x_.stride[1]]));
         const double about = value - origin_[static_cast<size_t>(j)];
         norm2 += about * about;
         batch.centers.push_back(value);
@@ -143,13 +138,15 @@ class Cloud<View<const T, 2>> {
     const double* const center = batch.centers.data() + static_cast<int64_t>(t) * d_;
     double sum = 0.0;
     for (int64_t j = 0; j < d_; ++j) {
-      const double difference = scaled(static_cast<double>(copy[j]), scale_) - center[j];
+      const double difference = scale_(static_cast<double>(copy[j])) - center[j];
       sum += difference * difference;
     }
     return sum;
   }
-  // The same for many positions: four independent sums hide the latency of the additions.
-  void distances2(const int64_t* positions, int64_t count, const Batch& batch, size_t t, double* out) const {
+  // The same for many positions; where it is not below limit (height), any number that is not will do. Four independent
+  // sums hide the latency of the additions.
+  void distances2(const int64_t* positions, int64_t count, const Batch& batch, size_t t, const double*,
+                  double* out) const {
     const double* const center = batch.centers.data() + static_cast<int64_t>(t) * d_;
     int64_t p = 0;
     for (; p + 4 <= count; p += 4) {
@@ -158,7 +155,7 @@ class Cloud<View<const T, 2>> {
       for (int64_t l = 0; l < 4; ++l) row[l] = copy_.get() + positions[p + l] * d_;
       for (int64_t j = 0; j < d_; ++j)
         for (int64_t l = 0; l < 4; ++l) {
-          const double difference = scaled(static_cast<double>(row[l][j]), scale_) - center[j];
+          const double difference = scale_(static_cast<double>(row[l][j])) - center[j];
           sum[l] += difference * difference;
         }
       std::copy_n(sum, 4, out + p);
@@ -187,7 +184,7 @@ class Cloud<View<const T, 2>> {
   const int64_t* rows_;
   int64_t m_, d_;
   double kappa_;
-  Scale scale_;
+  PowerOfTwo scale_;
   std::vector<double> origin_;   // (d) of the tiles: any is correct, the mean is best
   LargeArray<T> copy_;           // (m, d)
   LargeArray<float> tiles_;      // (height / kPoints, d, kPoints)
@@ -195,41 +192,83 @@ class Cloud<View<const T, 2>> {
   LargeArray<float> norm2_;      // (height) about the origin
 };
 
-// Sparse points are not copied, and there is no sieve.
+// Sparse points are not copied, and there is no sieve. Most distances to a candidate c are only bounded: with c
+// unpacked, s = ‖x‖² + ‖c‖² − 2x·c takes the entries of x alone. Its three sums err by at most
+//     e = 2(entries of x and c + 16)·2^−53·(‖x‖² + ‖c‖²) + 2^−1000
+// together, and the one distance errs by at most e as well, so s − 2e ≥ D² ⟹ the one distance is not below D².
+// Coordinates are scaled to below 2: no product overflows, and what underflows is below 2^−1000.
 template <class T, class I>
 class Cloud<SparseRows<T, I>> {
  public:
-  using Batch = std::vector<int64_t>;  // rows
+  struct Batch {
+    std::vector<int64_t> rows;
+    std::vector<double> dense;  // (count, d)
+    std::vector<double> norm2;  // (count)
+  };
 
   Cloud(const SparseRows<T, I>& x, const int64_t* rows, int64_t m, Run run)
       : x_(x), rows_(rows), scale_(scale_of(x, rows, m, run)) {}
 
   bool sieves() const { return false; }
-  void allocate(int64_t height) { positions_.resize(static_cast<size_t>(height)); }
-  void put(int64_t position, int64_t point) { positions_[static_cast<size_t>(position)] = rows_[point]; }
+  void allocate(int64_t height) {
+    positions_.resize(static_cast<size_t>(height));
+    norm2_.resize(static_cast<size_t>(height));
+  }
+  void put(int64_t position, int64_t point) {
+    positions_[static_cast<size_t>(position)] = rows_[point];
+    norm2_[static_cast<size_t>(position)] = norm2_of(rows_[point]);
+  }
   void put_none(int64_t) {}
   double set_threshold(int64_t, double) { return 0.0; }
   Batch take(const std::vector<int64_t>& points) const {
     Batch batch;
-    for (int64_t point : points) batch.push_back(rows_[point]);
+    batch.dense.assign(points.size() * static_cast<size_t>(x_.shape[1]), 0.0);
+    double* dense = batch.dense.data();
+    for (int64_t point : points) {
+      batch.rows.push_back(rows_[point]);
+      batch.norm2.push_back(norm2_of(rows_[point]));
+      for_entries(x_, rows_[point], [&](int64_t j, double value) { dense[j] = scale_(value); });
+      dense += x_.shape[1];
+    }
     return batch;
   }
   void weigh(int64_t, int64_t, const Batch&, const float*, int64_t, const double*, uint32_t*, float*, double*) const {}
   void prefetch_point(int64_t) const {}
   void prefetch_position(int64_t) const {}
   double distance2(int64_t position, const Batch& batch, size_t t) const {
-    return row_distance2(positions_[static_cast<size_t>(position)], batch[t]);
+    return row_distance2(positions_[static_cast<size_t>(position)], batch.rows[t]);
   }
-  void distances2(const int64_t* positions, int64_t count, const Batch& batch, size_t t, double* out) const {
-    for (int64_t p = 0; p < count; ++p) out[p] = distance2(positions[p], batch, t);
+  void distances2(const int64_t* positions, int64_t count, const Batch& batch, size_t t, const double* limit,
+                  double* out) const {
+    const double* const candidate = &batch.dense[t * static_cast<size_t>(x_.shape[1])];
+    const int64_t entries = entries_of(batch.rows[t]) + 16;
+    for (int64_t p = 0; p < count; ++p) {
+      const int64_t row = positions_[static_cast<size_t>(positions[p])];
+      double product = 0.0;
+      for_entries(x_, row, [&](int64_t j, double value) { product += scale_(value) * candidate[j]; });
+      const double size = norm2_[static_cast<size_t>(positions[p])] + batch.norm2[t];
+      const double error = 2 * static_cast<double>(entries_of(row) + entries) * 0x1p-53 * size + 0x1p-1000;
+      const bool no_nearer = size - 2 * product - 2 * error >= limit[positions[p]];
+      out[p] = no_nearer ? limit[positions[p]] : row_distance2(row, batch.rows[t]);
+    }
   }
-  double between(const Batch& a, size_t s, const Batch& b, size_t t) const { return row_distance2(a[s], b[t]); }
+  double between(const Batch& a, size_t s, const Batch& b, size_t t) const {
+    return row_distance2(a.rows[s], b.rows[t]);
+  }
 
  private:
+  int64_t entries_of(int64_t row) const {
+    return static_cast<int64_t>(x_.indptr(row + 1)) - static_cast<int64_t>(x_.indptr(row));
+  }
+  double norm2_of(int64_t row) const {
+    double sum = 0.0;
+    for_entries(x_, row, [&](int64_t, double value) { sum += scale_(value) * scale_(value); });
+    return sum;
+  }
   double row_distance2(int64_t a, int64_t b) const {
     double sum = 0.0;
     for_columns(x_, a, b, [&](double u, double v) {
-      const double difference = scaled(u, scale_) - scaled(v, scale_);
+      const double difference = scale_(u) - scale_(v);
       sum += difference * difference;
       return true;
     });
@@ -239,7 +278,8 @@ class Cloud<SparseRows<T, I>> {
   SparseRows<T, I> x_;
   const int64_t* rows_;
   std::vector<int64_t> positions_;  // (height) rows
-  Scale scale_;
+  std::vector<double> norm2_;       // (height) of the scaled rows
+  PowerOfTwo scale_;
 };
 
 }  // namespace knoll

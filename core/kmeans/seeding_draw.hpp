@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/parallel.hpp"
+#include "common/power_of_two.hpp"
 
 namespace knoll {
 
@@ -21,19 +22,11 @@ inline uint64_t draw_index(uint64_t restart, int64_t step, int64_t trial) {
 // double.
 class WeightScale {
  public:
-  explicit WeightScale(double largest) {
-    int exponent;
-    std::frexp(largest, &exponent);
-    const int shift = 400 - exponent;
-    first_ = std::ldexp(1.0, shift / 2);
-    second_ = std::ldexp(1.0, shift - shift / 2);
-  }
-  double operator()(double weight) const {
-    return std::min(weight * first_ * second_, std::numeric_limits<double>::max());
-  }
+  explicit WeightScale(double largest) : power_(largest > 0 ? 399 - std::ilogb(largest) : 400) {}
+  double operator()(double weight) const { return std::min(power_(weight), std::numeric_limits<double>::max()); }
 
  private:
-  double first_, second_;  // the power of two as a product: it may exceed the range of a double
+  PowerOfTwo power_;
 };
 
 // Inverse transform sampling: the first mass whose cumulative sum exceeds u·total, u in [0, 1), given the cumulative

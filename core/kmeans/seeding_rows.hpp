@@ -50,4 +50,16 @@ int compare_rows(const Points& x, int64_t a, int64_t b) {
   return sign;
 }
 
+// The types of rows that templates over `Points` are compiled for.
+using DenseF64 = View<const double, 2>;
+using DenseF32 = View<const float, 2>;
+using SparseF64 = SparseRows<double, int32_t>;
+using SparseF32 = SparseRows<float, int32_t>;
+using LongSparseF64 = SparseRows<double, int64_t>;
+using LongSparseF32 = SparseRows<float, int64_t>;
+
 }  // namespace knoll
+
+#define KNOLL_FOR_POINTS(instantiate)                                                                                  \
+  instantiate(DenseF64) instantiate(DenseF32) instantiate(SparseF64) instantiate(SparseF32) instantiate(LongSparseF64) \
+      instantiate(LongSparseF32)

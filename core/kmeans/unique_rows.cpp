@@ -146,8 +146,11 @@ class RowHash {
     uint64_t hash = 0;
     for_entries(x_, row, [&](int64_t j, double value) {
       if (value == 0 || !counts(j)) return;
-      const int64_t relative = (ordering_ ? leading(value) : magnitude(value)) - one_;
-      if (!ordering_ || relative >= -(kFaint << 52)) hash += hash_entry(value, relative, columns_[j]);
+      const int64_t entry = ordering_ ? leading(value) : magnitude(value);
+      if (ordering_ && entry < one_ - (kFaint << 52)) return;
+      // The difference leaves int64 where subnormal numbers stand beside the largest: any word will do to find equals.
+      const auto relative = static_cast<int64_t>(static_cast<uint64_t>(entry) - static_cast<uint64_t>(one_));
+      hash += hash_entry(value, relative, columns_[j]);
     });
     return static_cast<uint32_t>(mix(hash) >> 32);
   }
@@ -246,18 +249,7 @@ int64_t unique_rows(const Points& x, View<const double, 1> weights, int64_t* row
 
 #define KNOLL_UNIQUE(Points) \
   template int64_t unique_rows(const Points&, View<const double, 1>, int64_t*, double*, int64_t*, Run);
-using DenseF64 = View<const double, 2>;
-using DenseF32 = View<const float, 2>;
-using SparseF64 = SparseRows<double, int32_t>;
-using SparseF32 = SparseRows<float, int32_t>;
-using LongSparseF64 = SparseRows<double, int64_t>;
-using LongSparseF32 = SparseRows<float, int64_t>;
-KNOLL_UNIQUE(DenseF64)
-KNOLL_UNIQUE(DenseF32)
-KNOLL_UNIQUE(SparseF64)
-KNOLL_UNIQUE(SparseF32)
-KNOLL_UNIQUE(LongSparseF64)
-KNOLL_UNIQUE(LongSparseF32)
+KNOLL_FOR_POINTS(KNOLL_UNIQUE)
 #undef KNOLL_UNIQUE
 
 }  // namespace knoll

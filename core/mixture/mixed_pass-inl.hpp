@@ -28,7 +28,7 @@ KNOLL_INLINE void mixed_cholesky(double* l, int64_t o, int64_t step) {
   }
 }
 
-// F = L⁻¹, packed by rows, and Σ log f_ii.
+// F = L⁻¹, packed by rows, and Σ log f_ii = −½ log det Σ_oo. Row i of L F = I: f_ij = −(Σ_{j≤s<i} l_is f_sj) / l_ii.
 KNOLL_INLINE f64 mixed_inverse(const double* l, int64_t o, int64_t step, double* f) {
   f64 logs = {};
   for (int64_t i = 0; i < o; ++i) {
@@ -44,7 +44,8 @@ KNOLL_INLINE f64 mixed_inverse(const double* l, int64_t o, int64_t step, double*
   return logs;
 }
 
-// F, G, the conditional covariance and the norms of a pattern, four components at a time (eq. 2.17).
+// F, G = Σ_mo Fᵀ, the conditional covariance Σ_mm − G Gᵀ and the norms of a pattern, four components at a time
+// (eq. 2.17).
 KNOLL_INLINE void mixed_prepare_full(const MixedModel& model, const MixedPattern& pattern) {
   const int64_t p = model.p, o = pattern.observed, m = pattern.missing, w = model.width;
   const int32_t* const columns = pattern.columns;
@@ -71,6 +72,7 @@ KNOLL_INLINE void mixed_prepare_full(const MixedModel& model, const MixedPattern
         for (int64_t j = 0; j <= i; ++j) {
           f64 value = load(sigma + (columns[o + i] * p + columns[o + j]) * w);
           for (int64_t s = 0; s < o; ++s) value -= load(g + (i * o + s) * w) * load(g + (j * o + s) * w);
+          // A variance is ≥ 0 in exact arithmetic; rounding may leave less where the observed columns determine it.
           store(c + (triangle(i) + j) * w, i == j ? at_least(value, f64{}) : value);
         }
     }
@@ -141,6 +143,7 @@ KNOLL_INLINE void mixed_joint_of(const MixedModel& model, const MixedPattern& pa
           }
         }
       }
+      // Rows farther than the bound have density 0 in float64 anyway; the bound keeps ∞ − ∞ out of what follows.
       for (int v = 0; v < V; ++v)
         value[v] = fma(at_most(squares[v], broadcast(kMixtureFarthest)), broadcast(-0.5), start[v]);
       const int32_t* const codes = rows.codes + r * q;
@@ -160,6 +163,7 @@ static void mixed_joint(const MixedModel& model, const MixedPattern& pattern, co
 // joint (rows, width) becomes λ (eq. 2.5); log_p[r] = log Σ_c e^joint. A component whose constant is −inf has λ = 0.
 static void mixed_normalise(double* joint, int64_t rows, int64_t width, double* log_p) {
   double tops[kMixedRows];
+  // Relative to the largest, one term is e⁰ = 1 and none is larger: 1 ≤ Σ ≤ width, so the division is safe.
   for (int64_t r = 0; r < rows; ++r) {
     double* const row = joint + r * width;
     f64 top = load(row), sum = {};
@@ -265,6 +269,8 @@ KNOLL_INLINE void mixed_sums_of(const MixedModel& model, const MixedPattern& pat
           store(count, load(count) + load(lambda + v * kLanes));
         }
     }
+    // What is the same for all rows of a pattern is added once, times Σ λ: the mass of each column that they have, and
+    // the conditional covariance of those that they lack.
     for (int v = 0; v < V; ++v) {
       store(mass + v * kLanes, load(mass + v * kLanes) + total[v]);
       for (int64_t i = 0; i < o; ++i) {

@@ -79,15 +79,15 @@ struct Workspace {
         joint(size_of(kPiece * model.lanes())),
         log_p(size_of(kPiece)) {}
 
-  void set(const Packed& model, const View<const bool, 2>& observed, int64_t group) {
+  void set(const Packed& model, const View<const uint8_t, 2>& observed, int64_t group) {
     const int64_t p = model.p;
     int64_t o = 0;
     for (int64_t j = 0; j < p; ++j)
-      if (observed(group, j)) columns[size_of(o++)] = static_cast<int32_t>(j);
+      if (observed(group, j) != 0) columns[size_of(o++)] = static_cast<int32_t>(j);
     const int64_t m = p - o;
     int64_t next = o;
     for (int64_t j = 0; j < p; ++j)
-      if (!observed(group, j)) columns[size_of(next++)] = static_cast<int32_t>(j);
+      if (observed(group, j) == 0) columns[size_of(next++)] = static_cast<int32_t>(j);
     if (model.full) {
       factors.resize(size_of(model.lanes() * o * (o + 1) / 2));
       regression.resize(size_of(model.lanes() * m * o));
@@ -100,7 +100,8 @@ struct Workspace {
   }
 };
 
-// body(workspace, rows, first row) for every piece of the rows [begin, end), λ not yet computed.
+// body(workspace, rows, first row) for every piece of the rows [begin, end), λ not yet computed. The matrices of a
+// group depend on its pattern alone, so a group that two chunks share has the same ones in both.
 template <class F>
 void for_pieces(const MixedTable& table, const Packed& model, int64_t begin, int64_t end, Run run, F&& body) {
   Workspace work(model);
@@ -122,7 +123,8 @@ void for_pieces(const MixedTable& table, const Packed& model, int64_t begin, int
   }
 }
 
-// What a chunk adds: the arrays of MixedSums, then log-likelihood, mass and peaks.
+// What a chunk adds: the arrays of MixedSums, then log-likelihood, mass and peaks. Sums are rounded, so chunks are
+// added in their order, which no number of threads changes.
 struct Partial {
   std::vector<double> moments, counts, peaks;
   double likelihood = 0, mass = 0;

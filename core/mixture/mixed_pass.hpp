@@ -13,11 +13,11 @@
 namespace knoll {
 
 struct MixedTable {
-  View<const double, 2> y;        // (n, p) contiguous; what is missing is not read
-  View<const int32_t, 2> codes;   // (n, q) contiguous rows of `MixedParameters::table`
-  View<const double, 1> weights;  // (n), or empty for ones
-  View<const int64_t, 1> starts;  // (groups + 1) the first row of each group of equal patterns, then n
-  View<const bool, 2> observed;   // (groups, p)
+  View<const double, 2> y;          // (n, p) contiguous; what is missing is not read
+  View<const int32_t, 2> codes;     // (n, q) contiguous rows of `MixedParameters::table`
+  View<const double, 1> weights;    // (n), or empty for ones
+  View<const int64_t, 1> starts;    // (groups + 1) the first row of each group of equal patterns, then n
+  View<const uint8_t, 2> observed;  // (groups, p)
 };
 
 struct MixedParameters {

@@ -107,6 +107,12 @@ DbscanReport dbscan(View<const T, 2> x, double eps, double min_samples, View<con
   if (backend != "auto" && backend != "grid" && backend != "tree" && backend != "tiles")
     throw std::invalid_argument("backend must be auto, grid, tree or tiles");
   check_row_count(x.shape[0]);
+  if (metric.name() == MetricName::gower) {
+    if constexpr (std::is_same_v<T, double>)
+      if (backend == "auto" || backend == "tiles")
+        return dbscan_gower(x, eps, min_samples, weights, metric, border, labels, core, run);
+    throw std::invalid_argument("gower is for tiles and rows of float64");
+  }
   // All backends give the same labels, so this choice is one of speed: the figures are in docs/decisions/0011-index.md.
   const bool try_grid = metric.name() == MetricName::euclidean && x.shape[1] <= kGridColumns &&
                         (backend == "grid" || (backend == "auto" && x.shape[0] >= kFewRows));

@@ -64,6 +64,10 @@ template <class T>
 DbscanReport dbscan_tiles(View<const T, 2> x, double eps, double min_samples, View<const double, 1> weights,
                           Border border, View<int64_t, 1> labels, View<uint8_t, 1> core, Run run);
 
+// As above under Gower's distance.
+DbscanReport dbscan_gower(View<const double, 2> x, double eps, double min_samples, View<const double, 1> weights,
+                          const Metric& metric, Border border, View<int64_t, 1> labels, View<uint8_t, 1> core, Run run);
+
 // Whether filtered tiles of all pairs find ε-neighbours faster than a tree (docs/decisions/0011-index.md).
 template <class T>
 bool prefer_tiles(View<const T, 2> x, const Metric& metric, double eps, Run run);

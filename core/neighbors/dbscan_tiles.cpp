@@ -7,14 +7,14 @@
 #include "neighbors/pair_filter.hpp"
 
 namespace knoll {
+namespace {
 
+// `within` is the largest D of neighbours.
 template <class T>
-DbscanReport dbscan_tiles(View<const T, 2> x, double eps, double min_samples, View<const double, 1> weights,
-                          Border border, View<int64_t, 1> labels, View<uint8_t, 1> core, Run run) {
+DbscanReport filtered(View<const PairNumber<T>, 2> x, const PairFilter<T>& pairs, double within, double min_samples,
+                      View<const double, 1> weights, Border border, View<int64_t, 1> labels, View<uint8_t, 1> core,
+                      Run run) {
   const int64_t n = x.shape[0];
-  // D ≤ square is fl(√D) ≤ ε (docs/numerics/rounding.md, D2).
-  const double square = largest_square(eps);
-  const PairFilter<T> pairs(x, run);
   DbscanReport report;
   report.backend = "tiles";
   const auto account = [&](const PairStats& stats) {
@@ -31,18 +31,18 @@ DbscanReport dbscan_tiles(View<const T, 2> x, double eps, double min_samples, Vi
     // A row is its own neighbour, so counts start at 1; a level ≤ 0 makes every row core, one above 2³¹ none.
     const double most = static_cast<double>(std::numeric_limits<int32_t>::max());
     const auto least = static_cast<int64_t>(std::ceil(std::clamp(min_samples, 0.0, most)));
-    account(pairs.count(x, square, least, vector_view(counts.data(), n), run));
+    account(pairs.count(x, within, least, vector_view(counts.data(), n), run));
     for (size_t i = 0; i < counts.size(); ++i) is_core[i] = counts[i] >= least;
   } else {
     std::vector<double> sums(static_cast<size_t>(n));
-    account(pairs.weigh(x, square, weights, vector_view(sums.data(), n), run));
+    account(pairs.weigh(x, within, weights, vector_view(sums.data(), n), run));
     for (size_t i = 0; i < sums.size(); ++i) is_core[i] = sums[i] >= min_samples;
   }
 
   // 2. Components of core points.
   UnionFind<int32_t> sets(n);
   // Pairs in one set already are never decided, so this counts fewer pairs than there are neighbours.
-  account(pairs.unite(square, mask, sets, run));
+  account(pairs.unite(within, mask, sets, run));
 
   std::vector<int32_t> cores, number;
   for (int64_t i = 0; i < n; ++i) {
@@ -63,7 +63,7 @@ DbscanReport dbscan_tiles(View<const T, 2> x, double eps, double min_samples, Vi
     std::vector<int64_t> closest(static_cast<size_t>(n), -1);
     std::vector<double> distance(static_cast<size_t>(n));
     account(
-        pairs.nearest(x, selected, square, mask, vector_view(closest.data(), n), vector_view(distance.data(), n), run));
+        pairs.nearest(x, selected, within, mask, vector_view(closest.data(), n), vector_view(distance.data(), n), run));
     for (int64_t i = 0; i < n; ++i) {
       const int64_t j = closest[static_cast<size_t>(i)];
       // Only core rows are in the mask, so labels(j) is a cluster.
@@ -71,12 +71,27 @@ DbscanReport dbscan_tiles(View<const T, 2> x, double eps, double min_samples, Vi
     }
   } else {
     // All calls for one i come from one thread, so the minimum needs no lock.
-    account(pairs.for_neighbours(x, selected, square, mask, run, [&](int64_t i, const int64_t* js, int64_t count) {
+    account(pairs.for_neighbours(x, selected, within, mask, run, [&](int64_t i, const int64_t* js, int64_t count) {
       for (int64_t k = 0; k < count; ++k)
         if (labels(i) < 0 || labels(js[k]) < labels(i)) labels(i) = labels(js[k]);
     }));
   }
   return report;
+}
+
+}  // namespace
+
+template <class T>
+DbscanReport dbscan_tiles(View<const T, 2> x, double eps, double min_samples, View<const double, 1> weights,
+                          Border border, View<int64_t, 1> labels, View<uint8_t, 1> core, Run run) {
+  // D ≤ square is fl(√D) ≤ ε (docs/numerics/rounding.md, D2).
+  return filtered(x, PairFilter<T>(x, run), largest_square(eps), min_samples, weights, border, labels, core, run);
+}
+
+DbscanReport dbscan_gower(View<const double, 2> x, double eps, double min_samples, View<const double, 1> weights,
+                          const Metric& metric, Border border, View<int64_t, 1> labels, View<uint8_t, 1> core,
+                          Run run) {
+  return filtered(x, PairFilter<GowerRow>(x, metric, run), eps, min_samples, weights, border, labels, core, run);
 }
 
 template DbscanReport dbscan_tiles(View<const double, 2>, double, double, View<const double, 1>, Border,

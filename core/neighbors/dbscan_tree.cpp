@@ -36,7 +36,7 @@ class TreeDbscan {
     if (weights_.present()) weigh_nodes();
     each_leaf([&](int64_t leaf) { weights_.present() ? weigh(leaf) : count(leaf); });
     for (size_t node = first_core_.size(); node-- > 0;) {
-      const auto& [begin, end, child] = tree_.nodes()[node];
+      const auto& [begin, end, child, parent] = tree_.nodes()[node];
       if (child < 0) {
         const uint32_t bits = core_[static_cast<size_t>(begin)];
         if (bits != 0) first_core_[node] = begin * kPoints + std::countr_zero(bits);

@@ -110,7 +110,7 @@ class TreeIndex : public Index {
   void knn(View<const double, 2> queries, View<double, 2> distance, View<int64_t, 2> row, Run run) const override {
     const int64_t k = row.shape[1];
     each(queries, run, [&](int64_t i, const Query& query) {
-      Within w = metric_.anywhere(query.largest);
+      Within w = metric_.anywhere({query.largest});
       // Rounds after the first search the `finer` nearest rows again; the others keep their positions. X7 of
       // docs/numerics/index.md.
       for (int64_t wanted = k, finer = 0; wanted > 0; wanted = finer) {
@@ -148,7 +148,7 @@ class TreeIndex : public Index {
     // `limit` falls with the best key so far, so the search narrows; a key equal to the best is compared by
     // coordinates.
     each(queries, run, [&](int64_t i, const Query& query) {
-      Within w = radius == kInfinity ? metric_.anywhere(query.largest) : metric_.within(radius, query.largest);
+      Within w = radius == kInfinity ? metric_.anywhere({query.largest}) : metric_.within(radius, query.largest);
       double limit, best;
       int64_t at;
       const auto again = [&] {
@@ -334,29 +334,50 @@ class TreeIndex : public Index {
   KdTree tree_;
 };
 
+// What the pair filter calls D, and the bound on D that a radius is.
+struct SquaredDistances {
+  using Row = double;
+  static PairFilter<Row> filter(View<const double, 2> x, const Metric&, Run run) { return {x, run}; }
+  // The filter compares squares, which must be normal numbers; an infinite radius has no square to lose.
+  static double bound(double radius) {
+    if (radius < 0x1p-450 || (radius > 0x1p450 && radius < kInfinity))
+      // The tree scales differences instead (docs/numerics/index.md, X6).
+      throw std::invalid_argument("the square of the radius is no normal number: use backend tree");
+    return radius == kInfinity ? kInfinity : largest_square(radius);
+  }
+  // Rows are sorted by D, and √ is monotone: the order stays (docs/numerics/rounding.md, D3).
+  static double distance(double found) { return std::sqrt(found); }
+};
+struct GowerDistances {
+  using Row = GowerRow;
+  static PairFilter<Row> filter(View<const double, 2> x, const Metric& metric, Run run) { return {x, metric, run}; }
+  static double bound(double radius) { return radius; }
+  static double distance(double found) { return found; }
+};
+
 // Over the pair filter in float64, the type of the queries: float32 rows are widened, which is exact.
-template <class T>
+template <class T, class Distances>
 class TilesIndex : public Index {
  public:
   // Members are made in the order of their declaration: copy_, which widened() fills, comes before pairs_.
   TilesIndex(View<const T, 2> x, const Metric& metric, Run run)
-      : Index(metric), x_(x), rows_(widened(x)), pairs_(rows_, run) {}
+      : Index(metric), x_(x), rows_(widened(x)), pairs_(Distances::filter(rows_, metric, run)) {}
 
   std::string backend() const override { return "tiles"; }
   int64_t size() const override { return x_.shape[0]; }
 
   void count(View<const double, 2> queries, double radius, double stop_at, View<const double, 1> weights,
              View<double, 1> out, Run run) const override {
-    const double square = checked_square(radius);
+    const double bound = Distances::bound(radius);
     if (!weights.empty()) {
-      pairs_.weigh(queries, square, weights, out, run);
+      pairs_.weigh(queries, bound, weights, out, run);
       return;
     }
     const int64_t m = queries.shape[0];
     std::vector<int64_t> counts(static_cast<size_t>(m));
     // More than there can be rows; a level of ∞ counts all.
     const double most = static_cast<double>(std::numeric_limits<int32_t>::max());
-    pairs_.count(queries, square, static_cast<int64_t>(std::ceil(std::clamp(stop_at, 0.0, most))),
+    pairs_.count(queries, bound, static_cast<int64_t>(std::ceil(std::clamp(stop_at, 0.0, most))),
                  vector_view(counts.data(), m), run);
     for (int64_t i = 0; i < m; ++i) out(i) = static_cast<double>(counts[static_cast<size_t>(i)]);
   }
@@ -364,19 +385,18 @@ class TilesIndex : public Index {
   void knn(View<const double, 2> queries, View<double, 2> distance, View<int64_t, 2> row, Run run) const override {
     pairs_.knn(queries, distance, row, run);
     for (int64_t i = 0; i < distance.shape[0]; ++i)
-      // Rows are sorted by D, and √ is monotone: the order stays (docs/numerics/rounding.md, D3).
-      for (int64_t c = 0; c < distance.shape[1]; ++c) distance(i, c) = std::sqrt(distance(i, c));
+      for (int64_t c = 0; c < distance.shape[1]; ++c) distance(i, c) = Distances::distance(distance(i, c));
   }
 
   void nearest(View<const double, 2> queries, double radius, View<const uint8_t, 1> mask, View<int64_t, 1> row,
                View<double, 1> distance, Run run) const override {
-    pairs_.nearest(queries, {}, checked_square(radius), mask, row, distance, run);
-    for (int64_t i = 0; i < distance.shape[0]; ++i) distance(i) = std::sqrt(distance(i));
+    pairs_.nearest(queries, {}, Distances::bound(radius), mask, row, distance, run);
+    for (int64_t i = 0; i < distance.shape[0]; ++i) distance(i) = Distances::distance(distance(i));
   }
 
   void first(View<const double, 2> queries, double radius, View<int64_t, 1> row, Run run) const override {
     for (int64_t i = 0; i < row.shape[0]; ++i) row(i) = -1;
-    pairs_.for_neighbours(queries, {}, checked_square(radius), {}, run,
+    pairs_.for_neighbours(queries, {}, Distances::bound(radius), {}, run,
                           [&](int64_t i, const int64_t* js, int64_t count) {
                             // Calls for one query come from one thread, in any order: a minimum does not depend on it.
                             const int64_t lowest = *std::min_element(js, js + count);
@@ -389,14 +409,6 @@ class TilesIndex : public Index {
   }
 
  private:
-  // The filter compares squares, which must be normal numbers; an infinite radius has no square to lose.
-  static double checked_square(double radius) {
-    if (radius < 0x1p-450 || (radius > 0x1p450 && radius < kInfinity))
-      // The tree scales differences instead (docs/numerics/index.md, X6).
-      throw std::invalid_argument("the square of the radius is no normal number: use backend tree");
-    return radius == kInfinity ? kInfinity : largest_square(radius);
-  }
-
   View<const double, 2> widened(View<const T, 2> x) {
     if constexpr (std::is_same_v<T, double>) {
       return x;
@@ -410,7 +422,7 @@ class TilesIndex : public Index {
   View<const T, 2> x_;
   std::vector<double> copy_;
   View<const double, 2> rows_;
-  PairFilter<double> pairs_;
+  PairFilter<typename Distances::Row> pairs_;
 };
 
 }  // namespace
@@ -428,11 +440,16 @@ std::unique_ptr<Index> Index::make(View<const T, 2> x, double radius_hint, const
                                    const std::string& backend, Run run) {
   if (backend != "auto" && backend != "tree" && backend != "tiles")
     throw std::invalid_argument("backend must be auto, tree or tiles");
+  check_row_count(x.shape[0]);
+  if (metric.name() == MetricName::gower) {
+    if constexpr (std::is_same_v<T, double>)
+      if (backend != "tree") return std::make_unique<TilesIndex<T, GowerDistances>>(x, metric, run);
+    throw std::invalid_argument("gower is for tiles and rows of float64");
+  }
   if (backend == "tiles" && metric.name() != MetricName::euclidean)
     throw std::invalid_argument("tiles are for the euclidean metric");
-  check_row_count(x.shape[0]);
   if (backend == "tiles" || (backend == "auto" && prefer_tiles(x, metric, radius_hint, run)))
-    return std::make_unique<TilesIndex<T>>(x, metric, run);
+    return std::make_unique<TilesIndex<T, SquaredDistances>>(x, metric, run);
   return std::make_unique<TreeIndex<T>>(x, metric, run);
 }
 

@@ -52,17 +52,16 @@ KdTree::KdTree(View<const T, 2> x, const Metric& metric, Run run)
   std::mutex mutex;
   for_chunks(n_, kGrain, run, [&](int64_t, int64_t begin, int64_t end) {
     std::vector<double> row(static_cast<size_t>(d));
-    double largest = 0;
+    Magnitudes magnitudes;
     for (int64_t i = begin; i < end; ++i) {
       for (int64_t j = 0; j < d; ++j) {
         row[static_cast<size_t>(j)] = static_cast<double>(x(i, j)) + 0.0;  // no −0: equal points have equal bits
-        largest = std::max(largest, std::fabs(row[static_cast<size_t>(j)]));
+        magnitudes.add(row[static_cast<size_t>(j)]);
       }
       metric.embed(row.data(), embedded.get() + i * dims_);
     }
-    // A maximum: the order of chunks does not matter.
     std::lock_guard lock(mutex);
-    largest_ = std::max(largest_, largest);
+    magnitudes_.add(magnitudes);  // extremes: the order of chunks does not matter
   });
   rows_ = make_large_array<int32_t>(static_cast<size_t>(n_));
   if (n_ == 0) return;
@@ -169,15 +168,15 @@ int64_t longest_side(const AxisKey* begin, const AxisKey* end, const double* coo
 // How many nodes there are and their leaves depend on n alone.
 void KdTree::make_nodes() {
   nodes_.reserve(static_cast<size_t>(2 * leaves_));
-  nodes_.push_back({0, static_cast<int32_t>(leaves_), -1});
+  nodes_.push_back({0, static_cast<int32_t>(leaves_), -1, -1});
   for (size_t node = 0; node < nodes_.size(); ++node) {
-    const auto [from, to, none] = nodes_[node];
+    const auto [from, to, child, parent] = nodes_[node];
     if (to - from < 2) continue;
     nodes_[node].child = static_cast<int32_t>(nodes_.size());
     // Whole leaves on the left: all leaves but the last are full.
     const int32_t middle = from + (to - from + 1) / 2;
-    nodes_.push_back({from, middle, -1});
-    nodes_.push_back({middle, to, -1});
+    nodes_.push_back({from, middle, -1, static_cast<int32_t>(node)});
+    nodes_.push_back({middle, to, -1, static_cast<int32_t>(node)});
   }
   leaf_node_.resize(static_cast<size_t>(leaves_));
   for (size_t node = 0; node < nodes_.size(); ++node)
@@ -208,7 +207,7 @@ void KdTree::cut(const double* embedded, Run run) {
   while (!level.empty()) {
     large.clear();
     for (const int32_t node : level) {
-      const auto& [from, to, child] = nodes_[static_cast<size_t>(node)];
+      const auto& [from, to, child, parent] = nodes_[static_cast<size_t>(node)];
       (to - from > kSubtree ? large : roots).push_back(node);
     }
     level.clear();

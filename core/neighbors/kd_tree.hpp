@@ -23,6 +23,7 @@ class KdTree {
   struct Node {
     int32_t begin, end;  // leaves
     int32_t child;       // the first of two; −1: a leaf
+    int32_t parent;      // −1: the root
   };
 
   template <class T>
@@ -33,9 +34,13 @@ class KdTree {
   int64_t size() const { return n_; }
   int64_t leaves() const { return leaves_; }
   int64_t dims() const { return dims_; }
-  double largest() const { return largest_; }  // the largest |x_ij| of the data
+  const Magnitudes& magnitudes() const { return magnitudes_; }  // of the data
+  double largest() const { return magnitudes_.largest; }
   const std::vector<Node>& nodes() const { return nodes_; }
   int32_t leaf_node(int64_t leaf) const { return leaf_node_[static_cast<size_t>(leaf)]; }
+
+  // The other child of the parent of a node that is not the root.
+  static int32_t sibling(int32_t node) { return ((node - 1) ^ 1) + 1; }
 
   // Positions: leaf after leaf, kPoints in each but the last.
   int64_t begin(const Node& node) const { return int64_t{node.begin} * kPoints; }
@@ -78,7 +83,7 @@ class KdTree {
 
   Metric metric_;
   int64_t n_, dims_, leaves_;
-  double largest_ = 0;
+  Magnitudes magnitudes_;
   std::vector<Node> nodes_;
   std::vector<int32_t> leaf_node_;  // (leaves)
   LargeArray<int32_t> rows_;        // (n) data row of each position

@@ -3,8 +3,10 @@
 #include <cmath>
 #include <limits>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
+#include "common/power_of_two.hpp"
 #include "neighbors/cosine.hpp"
 #include "neighbors/metric.hpp"
 
@@ -13,12 +15,8 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kUlp = std::numeric_limits<double>::epsilon();
-
-// 2^−e for a positive x in [2^e, 2^(e+1)), with e limited to ±1000 so that it is a normal number.
-double to_one(double x) { return std::ldexp(1.0, -std::clamp(std::ilogb(x), -1000, 1000)); }
-
-// Whether squares of numbers near x are well within the range, [2^−900, 2^900].
-bool squares_well(double x) { return x >= 0x1p-450 && x <= 0x1p450; }
+// Coordinates are scaled to below 2^(kTop + 1): 2^40 squares of their differences add up to less than 2^1024.
+constexpr int kTop = 490;
 
 // 2^−e of the largest coordinate, so that squares of the scaled row neither overflow nor vanish together.
 // A power of two, so directions keep their bits.
@@ -65,7 +63,17 @@ Metric::Metric(MetricName name, double p, int64_t d) : name_(name), p_(p), d_(d)
     if (p == 2) name_ = MetricName::euclidean;
     if (p >= 0x1p60) name_ = MetricName::chebyshev;
   }
+  if (name == MetricName::gower) throw std::invalid_argument("gower needs the weights of its columns");
   if (name == MetricName::haversine && d != 2) throw std::invalid_argument("haversine needs two columns");
+}
+
+Metric::Metric(std::vector<double> column_weights)
+    : name_(MetricName::gower),
+      p_(1),
+      d_(static_cast<int64_t>(column_weights.size())),
+      column_weights_(std::make_shared<const std::vector<double>>(std::move(column_weights))) {
+  for (const double weight : *column_weights_)
+    if (!std::isfinite(weight) || weight == 0) throw std::invalid_argument("weights of columns must be finite, not 0");
 }
 
 MetricName Metric::named(const std::string& name) {
@@ -75,7 +83,8 @@ MetricName Metric::named(const std::string& name) {
   if (name == "minkowski") return MetricName::minkowski;
   if (name == "cosine") return MetricName::cosine;
   if (name == "haversine") return MetricName::haversine;
-  throw std::invalid_argument("metric must be euclidean, manhattan, chebyshev, minkowski, cosine or haversine");
+  if (name == "gower") return MetricName::gower;
+  throw std::invalid_argument("metric must be euclidean, manhattan, chebyshev, minkowski, cosine, haversine or gower");
 }
 
 // Cosine: the unit vector, and an axis of its own for the zero vector, so that it is at |u − v|² = 2, distance 1, from
@@ -94,8 +103,10 @@ void Metric::embed(const double* x, double* out) const {
   }
 }
 
-// Multiplying differences, not points, by a power of two: a far point would overflow to ∞, and ∞ − ∞ is NaN.
-Within Metric::anywhere(double largest) const {
+// Multiplying differences, not points, by a power of two: a far point would overflow to ∞, and ∞ − ∞ is NaN. The scale
+// is that of the largest coordinate, so that a table has the same answers in other units. docs/numerics/index.md, X7.
+Within Metric::anywhere(const Magnitudes& of_data) const {
+  const double largest = of_data.largest;
   Within w;
   w.radius = w.inside = w.outside = kInfinity;
   switch (name_) {
@@ -106,7 +117,8 @@ Within Metric::anywhere(double largest) const {
       w.reduction = kMaxAbsolute;
       break;
     case MetricName::euclidean:
-      if (largest > 0 && !squares_well(largest)) w.reduction = kSumScaledSquares, w.scale = to_one(largest);
+      if (!of_data.squares_well())
+        w.reduction = kSumScaledSquares, w.scale = std::ldexp(1.0, std::min(kTop - std::ilogb(largest), 1000));
       break;
     case MetricName::minkowski:
       // Scaled differences are below ½, so that no power overflows however large p is; those that vanish are decided by
@@ -122,13 +134,14 @@ Within Metric::anywhere(double largest) const {
 
 // The thresholds `inside` and `outside` of a radius. Where they are equal, the reduced distance itself decides.
 Within Metric::within(double radius, double largest) const {
-  Within w = anywhere(0);
+  Within w = anywhere({});
   w.radius = radius;
   if (radius == kInfinity) return w;
   const double d = static_cast<double>(d_);
   switch (name_) {
     case MetricName::manhattan:
     case MetricName::chebyshev:
+    case MetricName::gower:
       w.inside = w.outside = radius;
       break;
     case MetricName::euclidean:
@@ -169,21 +182,20 @@ Within Metric::within(double radius, double largest) const {
 // Equal rows have distance 0 in every metric, which rounding of 1 − cos would not give: a weight of 2 must be two rows.
 double Metric::distance(const double* x, const double* y) const {
   if (name_ == MetricName::euclidean) {  // the common case without a branch for each coordinate: the same operations
-    double largest = 0, sum = 0;
-    for (int64_t j = 0; j < d_; ++j) {
-      largest = std::max({largest, std::fabs(x[j]), std::fabs(y[j])});
-      sum += (x[j] - y[j]) * (x[j] - y[j]);
-    }
-    if (largest == 0 || squares_well(largest)) return std::sqrt(sum);
+    double sum = 0;
+    for (int64_t j = 0; j < d_; ++j) sum += (x[j] - y[j]) * (x[j] - y[j]);
+    if (sum >= 0x1p-900 && sum <= 0x1p900) return std::sqrt(sum);  // squares that underflow are below half an ulp
+    Magnitudes differences;
+    for (int64_t j = 0; j < d_; ++j) differences.add(x[j] - y[j]);
+    if (differences.largest == 0 || differences.largest == kInfinity) return differences.largest;
+    const Within w{.scale = to_one(differences.largest), .reduction = kSumScaledSquares};
+    return distance(reduced(x, 1, y, 1, w), w);
   }
-  if (direct()) {
-    double largest = 0;
-    for (int64_t j = 0; j < d_; ++j) largest = std::max({largest, std::fabs(x[j]), std::fabs(y[j])});
-    const Within w = anywhere(largest);
-    return name_ == MetricName::minkowski ? power_sum(x, y) : distance(reduced(x, 1, y, 1, w), w);
-  }
+  if (name_ == MetricName::minkowski) return power_sum(x, y);
+  if (direct()) return reduced(x, 1, y, 1, {});
   if (std::equal(x, x + d_, y)) return 0.0;
   if (name_ == MetricName::haversine) return 2 * std::asin(std::sqrt(haversine(x, y)));
+  if (name_ == MetricName::gower) return gower(x, y);
   const CosineLength of_x = cosine_length(x, d_), of_y = cosine_length(y, d_);
   double product = 0;
   for (int64_t j = 0; j < d_; ++j) product += (x[j] * of_x.scale) * (y[j] * of_y.scale);
@@ -210,6 +222,22 @@ double Metric::power_sum(const double* x, const double* y) const {
   const double unit = std::fabs(p_ * std::log2(largest)) > 900 ? largest : 1.0;
   for (int64_t j = 0; j < d_; ++j) sum += std::pow(std::fabs(x[j] - y[j]) / unit, p_);
   return unit * std::pow(sum, 1 / p_);
+}
+
+// The weighted mean, over the columns that both have, of |x − y| and of [x ≠ y], added in the order of the columns
+// (eq. 5.14). Rows without a common column are 1 apart.
+double Metric::gower(const double* x, const double* y) const {
+  double sum = 0, mass = 0;
+  for (int64_t j = 0; j < d_; ++j) {
+    if (x[j] == kMissing || y[j] == kMissing) continue;
+    const double weight = (*column_weights_)[static_cast<size_t>(j)];
+    mass += std::fabs(weight);
+    if (weight > 0)
+      sum += weight * std::fabs(x[j] - y[j]);
+    else if (x[j] != y[j])
+      sum -= weight;
+  }
+  return mass > 0 ? sum / mass : 1.0;
 }
 
 double Metric::slack() const { return (1000 + 4 * static_cast<double>(d_) + 8 * p_) * kUlp; }

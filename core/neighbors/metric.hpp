@@ -6,14 +6,40 @@
 // decides. The first three have no band.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <limits>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "neighbors/index_kernels.hpp"
 
 namespace knoll {
 
-enum class MetricName { euclidean, manhattan, chebyshev, minkowski, cosine, haversine };
+enum class MetricName { euclidean, manhattan, chebyshev, minkowski, cosine, haversine, gower };
+
+// A value that is missing, of rows under Gower's distance. It is a number, so that rows can be compared and sorted.
+constexpr double kMissing = std::numeric_limits<double>::max();
+
+// Of the coordinates of a table: between which powers of two they are.
+struct Magnitudes {
+  double largest = 0;
+  double least = std::numeric_limits<double>::infinity();  // of those that are not 0
+
+  void add(double x) {
+    x = std::fabs(x);
+    largest = std::max(largest, x);
+    least = std::min(least, x > 0 ? x : least);
+  }
+  void add(const Magnitudes& other) {
+    largest = std::max(largest, other.largest);
+    least = std::min(least, other.least);
+  }
+  // Whether no square of a difference leaves the range of float64, nor loses bits (docs/numerics/index.md, X7).
+  bool squares_well() const { return largest <= 0x1p450 && (largest == 0 || std::min(least, largest) >= 0x1p-450); }
+};
 
 // What "within a radius" is in reduced distances.
 struct Within {
@@ -28,16 +54,21 @@ class Metric {
   // p is the exponent of minkowski; 1, 2 and infinity are the metrics that have names, and p ≥ 2^60 is infinity.
   // d: columns of the data.
   Metric(MetricName name, double p, int64_t d);
+  // Gower's distance: a weight for each column, negative for a category, whose values are levels.
+  explicit Metric(std::vector<double> column_weights);
   static MetricName named(const std::string& name);  // throws std::invalid_argument
 
   MetricName name() const { return name_; }
   int64_t columns() const { return d_; }
   // Coordinates in the index. The zero vector has no direction: for cosine it gets an axis of its own.
   int64_t dims() const { return name_ == MetricName::haversine ? 3 : name_ == MetricName::cosine ? d_ + 1 : d_; }
-  bool direct() const { return name_ != MetricName::cosine && name_ != MetricName::haversine; }  // they are the data
-  bool has_kernels() const { return name_ != MetricName::minkowski; }
+  bool direct() const {  // they are the data
+    return name_ != MetricName::cosine && name_ != MetricName::haversine && name_ != MetricName::gower;
+  }
+  bool has_kernels() const { return name_ != MetricName::minkowski && name_ != MetricName::gower; }
+  const std::vector<double>& column_weights() const { return *column_weights_; }  // of gower
   // Whether d(x, z) ≤ d(x, y) + d(y, z): 1 − cos and powers p < 1 do not. haversine is not relied on: its angles may
-  // have lost digits.
+  // have lost digits. gower does not, where values are missing.
   bool obeys_triangles() const { return direct() && (name_ != MetricName::minkowski || p_ >= 1); }
   // Whether the formula decides near a radius. Then keys of a search are distances, otherwise reduced distances.
   bool has_band() const { return !has_kernels() || !direct(); }
@@ -48,8 +79,9 @@ class Metric {
 
   // largest: the largest |coordinate| of the data, which the rounding of angles depends on.
   Within within(double radius, double largest) const;
-  // For distances without a radius (k nearest neighbours): a scale under which no square overflows.
-  Within anywhere(double largest) const;
+  // For distances without a radius (nearest neighbours, trees): a scale under which no square overflows, and as few
+  // underflow as may be.
+  Within anywhere(const Magnitudes& of_data) const;
 
   // The distance by the metric's formula. Equal points have distance 0.
   double distance(const double* x, const double* y) const;
@@ -65,9 +97,11 @@ class Metric {
  private:
   double slack() const;  // the half width of minkowski's band, relative to the power of the radius
   double power_sum(const double* x, const double* y) const;
+  double gower(const double* x, const double* y) const;
   MetricName name_;
   double p_;
   int64_t d_;
+  std::shared_ptr<const std::vector<double>> column_weights_;
 };
 
 // The largest double s whose correctly rounded root is ≤ root, or < root where the ball is open. So √s ≤ ε, computed,

@@ -21,7 +21,7 @@ class Walk {
   template <class T>
   Walk(View<const T, 2> x, View<const double, 1> core, double max_eps, const Metric& metric, Run run)
       : tree_(x, metric, run),
-        anywhere_(metric.anywhere(tree_.largest())),
+        anywhere_(metric.anywhere(tree_.magnitudes())),
         max_eps_(max_eps),
         most_(bound_of(max_eps)),
         core_(static_cast<size_t>(tree_.size())),

@@ -5,6 +5,7 @@
 
 #include "common/exact_sum.hpp"
 #include "common/parallel.hpp"
+#include "neighbors/gower.hpp"
 #include "neighbors/pair_filter_block.hpp"
 
 namespace knoll {
@@ -29,9 +30,15 @@ void transpose_bits(const uint32_t* in, uint32_t* out) {
 
 }  // namespace
 
-template <class T>
-PairFilter<T>::PairFilter(View<const T, 2> x, Run run)
-    : panels_(std::make_unique<const Panels<T>>(x, choose_pivot(x, run), run)) {}
+template <>
+PairFilter<double>::PairFilter(View<const double, 2> x, Run run)
+    : panels_(std::make_unique<const Panels<double>>(x, choose_pivot(x, run), run)) {}
+template <>
+PairFilter<float>::PairFilter(View<const float, 2> x, Run run)
+    : panels_(std::make_unique<const Panels<float>>(x, choose_pivot(x, run), run)) {}
+template <>
+PairFilter<GowerRow>::PairFilter(View<const double, 2> x, const Metric& gower, Run run)
+    : panels_(std::make_unique<const Panels<GowerRow>>(x, std::make_shared<const GowerLayout>(x, gower), run)) {}
 template <class T>
 PairFilter<T>::~PairFilter() = default;
 template <class T>
@@ -115,7 +122,7 @@ bool count_in_panel(Block<T>& block, int64_t panel, double r2, int64_t stop_at, 
 }  // namespace
 
 template <class T>
-PairStats PairFilter<T>::count(View<const T, 2> queries, double r2, int64_t stop_at, View<int64_t, 1> out,
+PairStats PairFilter<T>::count(View<const PairNumber<T>, 2> queries, double r2, int64_t stop_at, View<int64_t, 1> out,
                                Run run) const {
   const PackedQueries<T> q(*panels_, queries, run);
   const bool self = &*q == panels_.get();
@@ -200,7 +207,7 @@ static PairStats list_neighbours(const Panels<T>& q, const Panels<T>& panels, co
 }
 
 template <class T>
-PairStats PairFilter<T>::neighbours(View<const T, 2> queries, View<const uint8_t, 1> selected, double r2,
+PairStats PairFilter<T>::neighbours(View<const PairNumber<T>, 2> queries, View<const uint8_t, 1> selected, double r2,
                                     View<const uint8_t, 1> mask, Run run, Visit visit, void* context) const {
   const PackedQueries<T> q(*panels_, queries, run);
   struct Forward {
@@ -215,8 +222,8 @@ PairStats PairFilter<T>::neighbours(View<const T, 2> queries, View<const uint8_t
 }
 
 template <class T>
-PairStats PairFilter<T>::weigh(View<const T, 2> queries, double r2, View<const double, 1> weights, View<double, 1> out,
-                               Run run) const {
+PairStats PairFilter<T>::weigh(View<const PairNumber<T>, 2> queries, double r2, View<const double, 1> weights,
+                               View<double, 1> out, Run run) const {
   const PackedQueries<T> q(*panels_, queries, run);
   // Whole numbers with Σ|w| < 2^53 add up without rounding, in any order.
   double total = 0;
@@ -250,5 +257,6 @@ PairStats PairFilter<T>::weigh(View<const T, 2> queries, double r2, View<const d
 
 template class PairFilter<double>;
 template class PairFilter<float>;
+template class PairFilter<GowerRow>;
 
 }  // namespace knoll

@@ -149,11 +149,11 @@ void Block<T>::classify(int64_t panel, Tile& tile) {
 // p < low(x) + low(y) ⟹ D > r² whichever of the two has the term of r² (docs/numerics/pairs.md, P6): the sum of the two
 // thresholds is the same. So the comparison with `high` is made with the lows of the other side's radii.
 template <class T>
-void Block<T>::classify_both(int64_t panel, const float* column_low, Tile& tile) {
+float Block<T>::classify_both(int64_t panel, const float* column_low, Tile& tile) {
   ++stats.tiles;
-  kernels().pairs.masks(rows_.data(), plain_, low_, panels_.columns.data() + panel * panels_.width * kPairPanel,
-                        column_low, panels_.low.data() + panel * kPairPanel, panels_.width, tile.sure, tile.possible,
-                        ahead(panel));
+  return kernels().pairs.masks_and_most(
+      rows_.data(), plain_, low_, panels_.columns.data() + panel * panels_.width * kPairPanel, column_low,
+      panels_.low.data() + panel * kPairPanel, panels_.width, tile.sure, tile.possible, ahead(panel));
 }
 
 // The one distance of all pairs of a tile, in float64 lanes.

@@ -75,7 +75,8 @@ class Block {
 
   // As classify, for radii of both sides: tile.possible has the pairs that may be within the radius of the block's row,
   // tile.sure those that may be within that of the panel's row, whose thresholds with its radius are column_low (32).
-  void classify_both(int64_t panel, const float* column_low, Tile& tile);
+  // Returns the tile's nearness (FilterBounds::nearness).
+  float classify_both(int64_t panel, const float* column_low, Tile& tile);
 
   // d2[l·32 + t] for the bits t of need[l]: the one distances of query l and rows of the panel.
   void distances(int64_t panel, const uint32_t* need, double* d2);
@@ -114,7 +115,7 @@ class Block {
 template <class T>
 class PackedQueries {
  public:
-  PackedQueries(const Panels<T>& panels, View<const T, 2> q, Run run) {
+  PackedQueries(const Panels<T>& panels, View<const PairNumber<T>, 2> q, Run run) {
     const auto& x = panels.x;
     const bool same = q.data == x.data && q.shape[0] == x.shape[0] && q.stride[0] == x.stride[0] &&
                       (q.stride[1] == x.stride[1] || x.shape[1] <= 1);

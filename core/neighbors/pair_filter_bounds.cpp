@@ -107,6 +107,19 @@ double FilterBounds::reach(double r2) const {
   return r2 >= 0 ? std::sqrt(std::ldexp(r2, 2 * exponent) + hidden) * (1 + relative) + constant : -1;
 }
 
+// P10 of docs/numerics/pairs.md.
+float FilterBounds::nearness(double r2) const {
+  if (!(r2 >= 0)) return up(kInf);  // nothing is within
+  const double scaled = std::ldexp(r2, 2 * exponent);
+  if (scaled > kLargest) return -up(kInf);
+  return down(-(scaled / 2 + per_r2 * scaled + hidden) * (1 + 0x1p-22));
+}
+
+float FilterBounds::nearness_beyond(double gap) const {
+  const double root = std::max(gap - constant, 0.0) / (1 + 2 * relative);
+  return up(-root * root / 2);
+}
+
 double FilterBounds::around(double d2, double norm) const {
   return std::sqrt(d2) * (1 + relative) + std::sqrt(norm) * kU * (1 + 0x1p-10) + constant;
 }

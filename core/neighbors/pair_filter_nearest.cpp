@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "common/parallel.hpp"
+#include "neighbors/gower.hpp"
 #include "neighbors/pair_filter.hpp"
 #include "neighbors/pair_filter_block.hpp"
 #include "neighbors/row_order.hpp"
@@ -64,13 +65,13 @@ PairStats search(const Panels<T>& q, const Panels<T>& panels, const std::vector<
 }  // namespace
 
 template <class T>
-PairStats PairFilter<T>::nearest(View<const T, 2> queries, View<const uint8_t, 1> selected, double r2,
+PairStats PairFilter<T>::nearest(View<const PairNumber<T>, 2> queries, View<const uint8_t, 1> selected, double r2,
                                  View<const uint8_t, 1> mask, View<int64_t, 1> index, View<double, 1> d2,
                                  Run run) const {
   const PackedQueries<T> q(*panels_, queries, run);
   struct Best {
     const Block<T>& block;
-    View<const T, 2> x;
+    View<const PairNumber<T>, 2> x;
     View<int64_t, 1> index;
     View<double, 1> d2;
     double best[kPairPanel];
@@ -98,7 +99,8 @@ PairStats PairFilter<T>::nearest(View<const T, 2> queries, View<const uint8_t, 1
 }
 
 template <class T>
-PairStats PairFilter<T>::knn(View<const T, 2> queries, View<double, 2> d2, View<int64_t, 2> index, Run run) const {
+PairStats PairFilter<T>::knn(View<const PairNumber<T>, 2> queries, View<double, 2> d2, View<int64_t, 2> index,
+                             Run run) const {
   const PackedQueries<T> q(*panels_, queries, run);
   const auto k = static_cast<size_t>(d2.shape[1]);
   if (k == 0) return {};
@@ -138,12 +140,13 @@ PairStats PairFilter<T>::knn(View<const T, 2> queries, View<double, 2> d2, View<
                 [&](const Block<T>& block) { return Heaps{block, d2, index, k}; });
 }
 
-#define KNOLL_SEARCH(T)                                                                                               \
-  template PairStats PairFilter<T>::nearest(View<const T, 2>, View<const uint8_t, 1>, double, View<const uint8_t, 1>, \
-                                            View<int64_t, 1>, View<double, 1>, Run) const;                            \
-  template PairStats PairFilter<T>::knn(View<const T, 2>, View<double, 2>, View<int64_t, 2>, Run) const
+#define KNOLL_SEARCH(T)                                                                                            \
+  template PairStats PairFilter<T>::nearest(View<const PairNumber<T>, 2>, View<const uint8_t, 1>, double,          \
+                                            View<const uint8_t, 1>, View<int64_t, 1>, View<double, 1>, Run) const; \
+  template PairStats PairFilter<T>::knn(View<const PairNumber<T>, 2>, View<double, 2>, View<int64_t, 2>, Run) const
 KNOLL_SEARCH(double);
 KNOLL_SEARCH(float);
+KNOLL_SEARCH(GowerRow);
 #undef KNOLL_SEARCH
 
 }  // namespace knoll

@@ -139,7 +139,8 @@ struct Ordering {
 }  // namespace
 
 template <class T>
-Panels<T>::Panels(View<const T, 2> points, PairPivot its_pivot, Run run)
+Panels<T>::Panels(View<const T, 2> points, PairPivot its_pivot, Run run, PanelOrder by,
+                  const std::function<void()>& stored)
     : x(points),
       pivot(std::move(its_pivot)),
       bounds(points.shape[1], pivot.exponent),
@@ -166,12 +167,21 @@ Panels<T>::Panels(View<const T, 2> points, PairPivot its_pivot, Run run)
     }
   });
 
+  if (stored) stored();
+
   // The first cuts are made on one set at a time; sets of n/32 points are then split concurrently.
   Ordering order{flat, width, std::vector<Key>(static_cast<size_t>(n))};
   for (int64_t i = 0; i < n; ++i) order.keys[static_cast<size_t>(i)] = {0.0f, i};
   std::vector<std::pair<int64_t, int64_t>> subsets;
   // The grid of subsets depends on the points alone, so the order does not depend on threads.
-  order.split(0, n, std::max<int64_t>(kPairPanel, n / 32), subsets, run);
+  if (by == PanelOrder::groups) {
+    const std::vector<int64_t> near = order_by_groups(flat, width, n, run);
+    for (int64_t k = 0; k < n; ++k) order.keys[static_cast<size_t>(k)].row = near[static_cast<size_t>(k)];
+    constexpr int64_t kSubset = 4 * kPairPanel;
+    for (int64_t k = 0; k < n; k += kSubset) subsets.emplace_back(k, std::min(k + kSubset, n));
+  } else {
+    order.split(0, n, std::max<int64_t>(kPairPanel, n / 32), subsets, run);
+  }
   std::vector<std::vector<std::pair<int64_t, int64_t>>> leaves(subsets.size());
   for_chunks(static_cast<int64_t>(subsets.size()), 1, run, [&](int64_t subset, int64_t, int64_t) {
     const auto [begin, end] = subsets[static_cast<size_t>(subset)];

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "common/run.hpp"
@@ -35,6 +36,11 @@ struct FilterBounds {
   Range row(double norm, double r2) const;  // of N and r², in the units of the data
   double reach(double r2) const;            // x̂'s farther apart than this are not within r²
 
+  // The nearness of a tile is the largest p − (low(x) + low(y)) of its pairs, without radii; or it comes from a lower
+  // bound on their distances in units of x̂. Where it is below that of r², all pairs have D > r² (P10).
+  float nearness(double r2) const;
+  float nearness_beyond(double gap) const;
+
   // A bound on ‖x' − c‖ for the exact point x' = (x − center)·2^exponent: ‖x̂ − c‖, computed as √d2, plus the storing
   // error u·‖x̂‖.
   double around(double d2, double norm) const;
@@ -52,9 +58,17 @@ struct Balls {
   void set(int64_t ball, const std::vector<double>& center, double radius);
 };
 
+// Which rows share a panel: those that a tree of cuts along main axes puts together; or first those of a group of near
+// rows, for data of many columns that are searched for the nearest rows.
+enum class PanelOrder { cuts, groups };
+
+// The n rows of flat (n, width), near ones near each other.
+std::vector<int64_t> order_by_groups(const std::vector<float>& flat, int64_t width, int64_t n, Run run);
+
 template <class T>
 struct Panels {
-  Panels(View<const T, 2> x, PairPivot pivot, Run run);
+  Panels(View<const T, 2> x, PairPivot pivot, Run run, PanelOrder order = PanelOrder::cuts,
+         const std::function<void()>& stored = {});  // called as soon as x is not read any more
 
   View<const T, 2> x;
   PairPivot pivot;

@@ -1,6 +1,7 @@
 // Connected components by the pair filter. A pair whose rows are in one set already is never decided: it cannot change
 // the components.
 #include "common/parallel.hpp"
+#include "neighbors/gower.hpp"
 #include "neighbors/pair_filter.hpp"
 #include "neighbors/pair_filter_block.hpp"
 
@@ -132,5 +133,6 @@ PairStats PairFilter<T>::unite(double r2, View<const uint8_t, 1> mask, UnionFind
 
 template PairStats PairFilter<double>::unite(double, View<const uint8_t, 1>, UnionFind<int32_t>&, Run) const;
 template PairStats PairFilter<float>::unite(double, View<const uint8_t, 1>, UnionFind<int32_t>&, Run) const;
+template PairStats PairFilter<GowerRow>::unite(double, View<const uint8_t, 1>, UnionFind<int32_t>&, Run) const;
 
 }  // namespace knoll

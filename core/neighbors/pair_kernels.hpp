@@ -13,6 +13,12 @@ struct PairKernels {
   void (*masks)(const float* rows, const float* row_high, const float* row_low, const float* columns,
                 const float* column_high, const float* column_low, int64_t d, uint32_t* sure, uint32_t* possible,
                 const float* ahead);
+  // The same. Returns the largest p − (row_high + column_low), without pairs for which that is NaN.
+  float (*masks_and_most)(const float* rows, const float* row_high, const float* row_low, const float* columns,
+                          const float* column_high, const float* column_low, int64_t d, uint32_t* sure,
+                          uint32_t* possible, const float* ahead);
+  // out (kPanelRows, kPairPanel): the products p alone.
+  void (*products)(const float* rows, const float* columns, int64_t d, float* out);
 };
 
 }  // namespace knoll

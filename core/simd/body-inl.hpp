@@ -21,6 +21,7 @@ namespace knoll::KNOLL_ISA {
 #include "kmeans/seeding-inl.hpp"
 #include "mixture/em_pass-inl.hpp"
 #include "neighbors/ascent-inl.hpp"
+#include "neighbors/gower-inl.hpp"
 #include "neighbors/index-inl.hpp"
 #include "neighbors/pair_filter-inl.hpp"
 #include "tree/search-inl.hpp"
@@ -45,6 +46,7 @@ const Kernels table = {
     .index = index_kernels,
     .ascent = ascent_kernels,
     .pairs = pair_kernels,
+    .gower = gower_kernels,
     .seeding = seeding_kernels,
     .gram = gram_kernels,
     .tree = tree_kernels,

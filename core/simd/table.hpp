@@ -8,6 +8,7 @@
 #include "kmeans/seeding_kernels.hpp"
 #include "mixture/kernels.hpp"
 #include "neighbors/ascent_kernels.hpp"
+#include "neighbors/gower_kernels.hpp"
 #include "neighbors/index_kernels.hpp"
 #include "neighbors/pair_kernels.hpp"
 #include "tree/kernels.hpp"
@@ -48,6 +49,7 @@ struct Kernels {
   IndexKernels index;
   AscentKernels ascent;
   PairKernels pairs;
+  GowerKernels gower;
   SeedingKernels seeding;
   GramKernels gram;
   TreeKernels tree;

@@ -55,16 +55,15 @@ class Sums {
   std::vector<double> rounded() {
     for (auto& delta : deltas) delta->flush();
     const auto count = totals->k * (d_ + 1);
-    std::vector<double> fast(static_cast<size_t>(count), 7.0), slow(fast.size(), 8.0), fast_rest = fast,
-                                                                                       slow_rest = slow;
-    round_totals(*totals, exponents_, largest_, vector_view(fast.data(), count), vector_view(fast_rest.data(), count),
+    std::vector<double> fast(static_cast<size_t>(count), 7.0), slow(fast.size(), 8.0), fast_low = fast, slow_low = slow;
+    round_totals(*totals, exponents_, largest_, vector_view(fast.data(), count), vector_view(fast_low.data(), count),
                  Run{1});
     std::vector<int64_t> words(static_cast<size_t>(kSumWords * count), 0);
     add_totals(*totals, exponents_, largest_, matrix_view(words.data(), kSumWords, count));
     exact_round_columns(matrix_view<const int64_t>(words.data(), kSumWords, count), vector_view(slow.data(), count),
-                        Run{1}, vector_view(slow_rest.data(), count));
+                        Run{1}, vector_view(slow_low.data(), count));
     CHECK(fast == slow);
-    CHECK(fast_rest == slow_rest);
+    CHECK(fast_low == slow_low);
     return fast;
   }
 

@@ -10,10 +10,12 @@
 #include "check.hpp"
 #include "common/view.hpp"
 #include "simd/kernels.hpp"
+#include "tree/backends.hpp"
 #include "tree/condensed_tree.hpp"
 #include "tree/cut.hpp"
 #include "tree/density_tree.hpp"
 #include "tree/selection.hpp"
+#include "tree/spanning_tree.hpp"
 
 using namespace knoll;
 
@@ -134,6 +136,33 @@ TEST("density tree: the same tree by a kd-tree and by tiles") {
         CHECK(tree.order == tiles.order);
         CHECK(tree.bars == tiles.bars);
         CHECK(tree.core == tiles.core);
+      }
+}
+
+TEST("density tree: the same spanning tree whether tiles are remembered or not") {
+  std::mt19937_64 random(4);
+  for (const std::string shape : {"uniform", "lattice", "blobs"})
+    for (const int64_t d : {3, 12})
+      for (const MetricName metric : {MetricName::euclidean, MetricName::cosine}) {
+        const int64_t n = 900, k = 4;
+        const std::vector<double> x = table(shape, n, d, random);
+        const auto heights = [&](int64_t tiles_kept, int threads) {
+          const Run run{threads};
+          const auto search = make_tiles_search(matrix_view(x.data(), n, d), Metric(metric, 2, d), run, tiles_kept);
+          std::vector<int32_t> near(static_cast<size_t>(n * k));
+          std::vector<double> cleared(static_cast<size_t>(n));
+          search->nearest(k, near.data(), cleared.data(), run);
+          const std::vector<double> core = cleared;
+          const SpanningTree tree = spanning_tree(*search, {near.data(), k, k, core.data(), cleared.data()}, run);
+          std::vector<double> keys;
+          for (int64_t e = 0; e < tree.count; ++e) keys.push_back(tree.edges.get()[e].key);
+          std::sort(keys.begin(), keys.end());
+          return keys;
+        };
+        const std::vector<double> kept = heights(kTilesKept, 2);
+        CHECK(static_cast<int64_t>(kept.size()) == n - 1);
+        CHECK(heights(0, 1) == kept);
+        CHECK(heights(kTilesKept, 1) == kept);
       }
 }
 

@@ -374,20 +374,20 @@ struct Example {
 };
 
 struct Pass {
-  std::vector<int64_t> limbs;
+  std::vector<int64_t> words;
   std::vector<double> sums, peaks;
 };
 
 template <class Add>
 Pass pass_of(int64_t k, int64_t d, Scatter scatter, Add&& add) {
   const int64_t m = kMixtureHead + k * mixture_component_sums(d, scatter);
-  // what lies in limbs that are not in use must not matter
+  // what lies in words that are not in use must not matter
   Pass pass{std::vector<int64_t>(at(kSumWords * m), -77), std::vector<double>(at(m)), std::vector<double>(at(k))};
   int64_t used[2] = {};
-  add(matrix_view(pass.limbs.data(), kSumWords, m), vector_view(used, 2), vector_view(pass.peaks.data(), k));
+  add(matrix_view(pass.words.data(), kSumWords, m), vector_view(used, 2), vector_view(pass.peaks.data(), k));
   for (int64_t i = 0; i < kSumWords; ++i)
-    if (i < used[0] || i >= used[1]) std::fill_n(pass.limbs.begin() + i * m, m, 0);
-  exact_round_columns(matrix_view<const int64_t>(pass.limbs.data(), kSumWords, m), vector_view(pass.sums.data(), m));
+    if (i < used[0] || i >= used[1]) std::fill_n(pass.words.begin() + i * m, m, 0);
+  exact_round_columns(matrix_view<const int64_t>(pass.words.data(), kSumWords, m), vector_view(pass.sums.data(), m));
   return pass;
 }
 
@@ -397,37 +397,38 @@ TEST("mixture: a pass of every shape against plain loops; the same bits for any 
   const struct {
     Shape shape;
     Scatter scatter;
-  } ways[] = {{Shape::full, Scatter::full},
-              {Shape::tied, Scatter::none},
-              {Shape::diagonal, Scatter::columns},
-              {Shape::spherical, Scatter::columns}};
-  for (const auto& way : ways)
+  } cases[] = {{Shape::full, Scatter::full},
+               {Shape::tied, Scatter::none},
+               {Shape::diagonal, Scatter::columns},
+               {Shape::spherical, Scatter::columns}};
+  for (const auto& one_case : cases)
     for (int64_t d : {1, 2, 3, 6, 35})
       for (bool weighted : {false, true}) {
         if (knoll_test::quick() && weighted == (d % 2 == 0)) continue;
-        const Example e(kGrain + 77, d, way.shape);
-        const auto model = e.model(way.shape);
+        const Example e(kGrain + 77, d, one_case.shape);
+        const auto model = e.model(one_case.shape);
         const View<const double, 1> weights = weighted ? vector_view(e.w.data(), e.n) : View<const double, 1>{};
         std::vector<double> turned(e.x.size());
         for (int64_t i = 0; i < e.n; ++i)
           for (int64_t j = 0; j < d; ++j) turned[at(j * e.n + i)] = e.x[at(i * d + j)];
         auto run = [&](View<const double, 2> x, int threads, std::vector<int64_t> cuts) {
-          return pass_of(e.k, d, way.scatter, [&](View<int64_t, 2> sums, View<int64_t, 1> used, View<double, 1> peaks) {
-            int64_t begin = 0;
-            cuts.push_back(e.n);
-            for (int64_t cut : cuts) {
-              add_mixture(x.rows(begin, cut), weighted ? weights.rows(begin, cut) : weights, model, model.means,
-                          way.scatter, sums, used, peaks, Run{threads});
-              begin = cut;
-            }
-          });
+          return pass_of(e.k, d, one_case.scatter,
+                         [&](View<int64_t, 2> sums, View<int64_t, 1> used, View<double, 1> peaks) {
+                           int64_t begin = 0;
+                           cuts.push_back(e.n);
+                           for (int64_t cut : cuts) {
+                             add_mixture(x.rows(begin, cut), weighted ? weights.rows(begin, cut) : weights, model,
+                                         model.means, one_case.scatter, sums, used, peaks, Run{threads});
+                             begin = cut;
+                           }
+                         });
         };
         const Pass one = run(e.points(), 1, {});
         for (int threads : {2, 3, 8}) CHECK(run(e.points(), threads, {}).sums == one.sums);
         const Pass other = run(View<const double, 2>{turned.data(), {e.n, d}, {1, e.n}}, 2, {kGrain});
         CHECK(other.sums == one.sums && other.peaks == one.peaks);
 
-        const int64_t per = mixture_component_sums(d, way.scatter);
+        const int64_t per = mixture_component_sums(d, one_case.scatter);
         std::vector<double> expected(one.sums.size(), 0.0), size(one.sums.size(), 1.0), peaks(at(e.k), 0.0);
         auto put = [&](int64_t column, double value) {
           expected[at(column)] += value, size[at(column)] += std::fabs(value);
@@ -435,25 +436,26 @@ TEST("mixture: a pass of every shape against plain loops; the same bits for any 
         for (int64_t i = 0; i < e.n; ++i) {
           const double w = weighted ? e.w[at(i)] : 1.0;
           double p = std::exp(model.noise);
-          for (int64_t c = 0; c < e.k; ++c) p += std::exp(e.joint(i, c, way.shape));
+          for (int64_t c = 0; c < e.k; ++c) p += std::exp(e.joint(i, c, one_case.shape));
           put(0, w * std::log(p)), put(1, w), put(2, w * std::exp(model.noise) / p);
           for (int64_t c = 0; c < e.k; ++c) {
-            const double lambda = std::exp(e.joint(i, c, way.shape)) / p;
+            const double lambda = std::exp(e.joint(i, c, one_case.shape)) / p;
             if (w > 0) peaks[at(c)] = std::max(peaks[at(c)], lambda);
             int64_t column = kMixtureHead + c * per;
             auto u = [&](int64_t j) { return e.y(i, j) - e.means[at(c * d + j)]; };
             put(column++, w * lambda);
             for (int64_t j = 0; j < d; ++j) put(column++, w * lambda * u(j));
-            if (way.scatter == Scatter::columns)
+            if (one_case.scatter == Scatter::columns)
               for (int64_t j = 0; j < d; ++j) put(column++, w * lambda * u(j) * u(j));
-            if (way.scatter == Scatter::full)
+            if (one_case.scatter == Scatter::full)
               for (int64_t a = 0; a < d; ++a)
                 for (int64_t b = a; b < d; ++b) put(column++, w * lambda * u(a) * u(b));
           }
         }
         for (size_t m = 0; m < expected.size(); ++m)
-          CHECK_SAY(std::fabs(one.sums[m] - expected[m]) <= 1e-12 * size[m],
-                    static_cast<int>(way.shape) << ' ' << d << ' ' << m << ' ' << one.sums[m] << ' ' << expected[m]);
+          CHECK_SAY(std::fabs(one.sums[m] - expected[m]) <= 1e-12 * size[m], static_cast<int>(one_case.shape)
+                                                                                 << ' ' << d << ' ' << m << ' '
+                                                                                 << one.sums[m] << ' ' << expected[m]);
         for (int64_t c = 0; c < e.k; ++c) CHECK(std::fabs(one.peaks[at(c)] - peaks[at(c)]) <= 1e-12);
       }
 }
@@ -618,33 +620,33 @@ TEST("mixture: central moments round every sum as exact_round does, whatever its
   std::mt19937_64 engine(41);
   for (int widest : {0, 3, 40, 120, 1000}) {  // powers of two between the terms of a sum
     std::uniform_int_distribution<int> power(-widest, widest);
-    std::vector<int64_t> limbs(at(kSumWords * m));
+    std::vector<int64_t> words(at(kSumWords * m));
     const auto values = numbers(8 * k, 42);
     for (int64_t c = 0; c < k; ++c) {
       const int64_t column = kMixtureHead + 2 * c;
-      exact_add(&limbs[at(column)], 1.0, m);
+      exact_add(&words[at(column)], 1.0, m);
       double last = 0;
       for (int64_t t = 0; t < (c % 9 == 8 ? 0 : 1 + c % 8); ++t) {
         last = c % 3 == 1 && t == 1 ? -last : std::ldexp(values[at(8 * c + t)], power(engine));  // some cancel
-        exact_add(&limbs[at(column + 1)], last, m);
+        exact_add(&words[at(column + 1)], last, m);
       }
       // half a unit in the last place, with and without something below: ties and what breaks them
-      if (c % 5 == 0) exact_add(&limbs[at(column + 1)], 1.0, m), exact_add(&limbs[at(column + 1)], 0x1p-53, m);
-      if (c % 10 == 0) exact_add(&limbs[at(column + 1)], c % 20 == 0 ? 0x1p-120 : -0x1p-120, m);
+      if (c % 5 == 0) exact_add(&words[at(column + 1)], 1.0, m), exact_add(&words[at(column + 1)], 0x1p-53, m);
+      if (c % 10 == 0) exact_add(&words[at(column + 1)], c % 20 == 0 ? 0x1p-120 : -0x1p-120, m);
     }
     const std::vector<double> centers(at(k), 0.0), peaks(at(k), 1.0);
     std::vector<double> head(3), mass(at(k)), mean(at(k)), expected(at(m));
     const auto alive = std::make_unique<bool[]>(at(k));
-    const auto sums = matrix_view<const int64_t>(limbs.data(), kSumWords, m);
+    const auto sums = matrix_view<const int64_t>(words.data(), kSumWords, m);
     exact_round_columns(sums, vector_view(expected.data(), m));
     int64_t used[2] = {0, kSumWords};
     for (bool all : {true, false}) {
-      if (!all) {  // the limbs that hold something, and nonsense beside them
+      if (!all) {  // the words that hold something, and nonsense beside them
         auto zeros = [&](int64_t i) {
-          return std::all_of(&limbs[at(i * m)], &limbs[at(i * m)] + m, [](int64_t v) { return v == 0; });
+          return std::all_of(&words[at(i * m)], &words[at(i * m)] + m, [](int64_t v) { return v == 0; });
         };
-        while (zeros(used[0])) std::fill_n(&limbs[at(used[0]++ * m)], m, 99);
-        while (zeros(used[1] - 1)) std::fill_n(&limbs[at(--used[1] * m)], m, 99);
+        while (zeros(used[0])) std::fill_n(&words[at(used[0]++ * m)], m, 99);
+        while (zeros(used[1] - 1)) std::fill_n(&words[at(--used[1] * m)], m, 99);
       }
       central_moments(sums, vector_view<const int64_t>(used, 2), vector_view<const double>(peaks.data(), k),
                       matrix_view<const double>(centers.data(), k, 1), Scatter::none, 0.5, vector_view(head.data(), 3),

@@ -197,7 +197,8 @@ TEST("kernel update: the sums follow the labels, the same bits for any threads")
   }
 }
 
-TEST("pivoted Cholesky: K − F Fᵀ has the diagonal it tells, no larger than the greedy method's by much, any threads") {
+TEST(
+    "pivoted Cholesky: K − F Fᵀ has the diagonal it reports, no larger than the greedy method's by much, any threads") {
   for (int64_t n : {20, knoll_test::quick() ? 200 : 600})
     for (int64_t d : {1, 2}) {
       const auto x = numbers(n * d, 11);

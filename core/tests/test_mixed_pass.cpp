@@ -69,8 +69,7 @@ struct Case {
   int64_t groups() const { return static_cast<int64_t>(starts.size()) - 1; }
   MixedTable rows() const {
     return {matrix_view(y.data(), n, p), matrix_view(codes.data(), n, q), vector_view(weights.data(), n),
-            vector_view(starts.data(), groups() + 1),
-            matrix_view(reinterpret_cast<const bool*>(observed.data()), groups(), p)};
+            vector_view(starts.data(), groups() + 1), matrix_view(observed.data(), groups(), p)};
   }
   MixedParameters model() const {
     return {vector_view(log_weights.data(), k), matrix_view(means.data(), k, p),

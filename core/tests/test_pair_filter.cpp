@@ -252,12 +252,23 @@ TEST("pairs: what a tile calls sure or impossible is so, on every instruction se
               table->pairs.masks(rows.data(), high.data(), low.data(), panels.columns.data() + b * d * kPairPanel,
                                  panels.high.data() + b * kPairPanel, panels.low.data() + b * kPairPanel, d, tile.sure,
                                  tile.possible, from);
+              // A tile whose nearness is below that of r2 has no pair within (P10); likewise where the balls are apart.
+              std::vector<float> plain(kPanelRows, std::numeric_limits<float>::infinity());
+              std::copy_n(panels.low.data() + a * kPairPanel, kPairPanel, plain.begin());
+              Tile again;
+              const float nearness = table->pairs.masks_and_most(
+                  rows.data(), plain.data(), low.data(), panels.columns.data() + b * d * kPairPanel,
+                  panels.high.data() + b * kPairPanel, panels.low.data() + b * kPairPanel, d, again.sure,
+                  again.possible, from);
+              const bool beyond = nearness < panels.bounds.nearness(r2);
+              for (int l = 0; l < kPanelRows; ++l) wrong += again.possible[l] != tile.possible[l];
               for (int l = 0; l < kPanelRows; ++l)
                 for (int t = 0; t < kPairPanel; ++t) {
                   const bool sure = (tile.sure[l] >> t & 1) != 0, possible = (tile.possible[l] >> t & 1) != 0;
                   const int64_t i = l < kPairPanel ? panels.rows[static_cast<size_t>(a * kPairPanel + l)] : -1;
                   const int64_t j = panels.rows[static_cast<size_t>(b * kPairPanel + t)];
                   const bool within = i >= 0 && j >= 0 && p.distance(i, j) <= r2;
+                  wrong += within && beyond;
                   wrong += (sure && !within) || (within && !possible) || (possible && (i < 0 || j < 0));
                 }
             }
@@ -283,6 +294,12 @@ TEST("pairs: the masks are those of a plain loop over floats, where products are
       uint32_t sure[kPanelRows], possible[kPanelRows];
       table->pairs.masks(rows.data(), high.data(), low.data(), columns.data(), column_high.data(), column_low.data(), d,
                          sure, possible, columns.data());
+      std::vector<float> products(kPanelRows * kPairPanel);
+      table->pairs.products(rows.data(), columns.data(), d, products.data());
+      const float found =
+          table->pairs.masks_and_most(rows.data(), high.data(), low.data(), columns.data(), column_high.data(),
+                                      column_low.data(), d, sure, possible, columns.data());
+      float most = -std::numeric_limits<float>::infinity();
       int64_t wrong = 0;
       for (int64_t l = 0; l < kPanelRows; ++l)
         for (int64_t t = 0; t < kPairPanel; ++t) {
@@ -291,12 +308,29 @@ TEST("pairs: the masks are those of a plain loop over floats, where products are
             sum += rows[static_cast<size_t>(l / 3 * 3 * d + 3 * j + l % 3)] *
                    columns[static_cast<size_t>(j * kPairPanel + t)];
           const auto r = static_cast<size_t>(l), c = static_cast<size_t>(t);
+          wrong += products[r * kPairPanel + c] != sum;
+          if (!std::isnan(high[r] + column_low[c])) most = std::max(most, sum - (high[r] + column_low[c]));
           wrong += (sure[l] >> t & 1) != static_cast<uint32_t>(sum >= high[r] + column_high[c]);
           wrong += (possible[l] >> t & 1) != static_cast<uint32_t>(sum >= low[r] + column_low[c]);
         }
       CHECK_SAY(wrong == 0, table->name << " d " << d << ": " << wrong);
+      CHECK(found == most);
     }
   }
+}
+
+TEST("pairs: the nearness of a distance between balls rules out no pair within a smaller one") {
+  for (int64_t d : {1, 30, 1000})
+    for (int exponent : {-400, 0, 300}) {
+      const FilterBounds bounds(d, exponent);
+      for (double r2 : {0.0, 1e-300, 1e-8, 1.0, 3.7e9, 1e200, kInf}) {
+        const double reach = bounds.reach(r2);
+        if (std::ldexp(r2, 2 * exponent) > 0x1p124) continue;  // any distance may be within
+        CHECK(!(bounds.nearness_beyond(reach) < bounds.nearness(r2)));
+        if (r2 > 0) CHECK(bounds.nearness_beyond(2 * reach + 1) < bounds.nearness(r2));
+      }
+      CHECK(bounds.nearness_beyond(-1) == 0);
+    }
 }
 
 TEST_LONG("pairs: counts, weights, components, neighbours and nearest are those of brute force") {
@@ -401,10 +435,10 @@ TEST("pairs: a cancelled run throws and is over soon") {
 
   // From inside: the first neighbours that are named end it, long before the last.
   stop = false;
-  std::atomic<int64_t> told{0};
+  std::atomic<int64_t> reported{0};
   CHECK_THROWS(Cancelled, pairs.for_neighbours(p.view(), {}, kInf, {}, run, [&](int64_t, const int64_t*, int64_t) {
-    ++told;
+    ++reported;
     stop = true;
   }));
-  CHECK_SAY(told < 3000, told << " calls");
+  CHECK_SAY(reported < 3000, reported << " calls");
 }

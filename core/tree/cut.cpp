@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
-#include <limits>
+#include <cmath>
 #include <stdexcept>
 #include <vector>
 
@@ -78,12 +78,22 @@ class Intervals {
     std::atomic<bool> fits = true;
     for_chunks(n_, kGrain, run, [&](int64_t chunk, int64_t from, int64_t to) {
       int32_t* const out = lowest_.get() + from;
-      int64_t least = order_(from), at = 0, high = 0;
-      for (int64_t i = from; i < to; ++i) {  // without a branch: intervals are short
-        const int64_t row = order_(i), starts = i > from && begins(i);
+      const auto rows = order_;
+      const auto heights = bars_;
+      const double limit = eps_;
+      const int64_t last = n_ - 1;
+      // Negative where row is not in 0 … n − 1; without a sign, since last − row may leave int64.
+      const auto signs = [last](int64_t row) {
+        return row | static_cast<int64_t>(static_cast<uint64_t>(last) - static_cast<uint64_t>(row));
+      };
+      int64_t least = rows(from), at = 0, high = signs(least);
+      out[0] = static_cast<int32_t>(least);
+      for (int64_t i = from + 1; i < to; ++i) {  // without a branch: intervals are short
+        const int64_t row = rows(i);
+        const bool starts = heights(i) > limit;
         at += starts;
         least = starts ? row : std::min(least, row);
-        high |= row | (n_ - 1 - row);  // the sign: not in 0 … n − 1
+        high |= signs(row);
         out[at] = static_cast<int32_t>(least);
       }
       if (high < 0) fits = false;
@@ -105,9 +115,15 @@ class Intervals {
   void scatter(View<int64_t, 1> out, Run run) const {
     for_chunks(n_, kGrain, run, [&](int64_t, int64_t from, int64_t to) {
       const int32_t* value = lowest_.get() + from;
-      for (int64_t i = from; i < to; ++i) {
-        value += i > from && begins(i);
-        out(order_(i)) = *value;
+      // Copies: a label that is written might be a member, as far as the compiler knows.
+      const auto rows = order_;
+      const auto heights = bars_;
+      const auto labels = out;
+      const double limit = eps_;
+      labels(rows(from)) = *value;
+      for (int64_t i = from + 1; i < to; ++i) {
+        value += heights(i) > limit;
+        labels(rows(i)) = *value;
       }
     });
   }
@@ -158,118 +174,179 @@ int64_t cut_tree(View<const int64_t, 1> order, View<const double, 1> bars, View<
 
 namespace {
 
-// The border rows of 64 rows at a time: their core neighbours are fetched from memory while the others are looked for.
+// Rows of the data beside each other, and their distances.
 template <class T>
-class Borders {
+class Pairs {
  public:
-  Borders(View<const T, 2> x, View<const int32_t, 2> near, const RowSet& cores, const RowSet& beside, double eps,
-          const Metric& metric)
-      : x_(x),
-        near_(near),
-        cores_(cores),
-        beside_(beside),
-        eps_(eps),
-        metric_(metric),
-        here_(static_cast<size_t>(x.shape[1])),
-        there_(static_cast<size_t>(x.shape[1])) {}
-
-  void attach(int64_t word, View<int64_t, 1> labels) {
-    struct Row {
-      int64_t row;
-      uint64_t cores;  // among the first 64 of its list
-    } rows[64];
-    const int64_t first = 64 * word, left = std::min<int64_t>(64, x_.shape[0] - first);
-    int64_t count = 0;
-    const uint64_t noise = ~cores_.word(word) & ~uint64_t{0} >> (64 - left);
-    for (uint64_t others = noise; others != 0; others &= others - 1) labels(first + std::countr_zero(others)) = -1;
-    for (uint64_t others = noise & beside_.word(word); others != 0; others &= others - 1) {
-      const int64_t row = first + std::countr_zero(others);
-      const uint64_t cores = cores_among(row, 0);
-      rows[count] = {row, cores};
-      count += static_cast<int64_t>(cores != 0 || near_.shape[1] > 64);
-      if (cores == 0) continue;
-      const int32_t nearest = near_(row, std::countr_zero(cores));
-      prefetch(&x_(nearest, 0), x_.shape[1]);
-      prefetch(&labels(nearest), 1);
-      if (const uint64_t later = cores & (cores - 1); later != 0)
-        prefetch(&x_(near_(row, std::countr_zero(later)), 0), x_.shape[1]);
-    }
-    for (int64_t i = 0; i < count; ++i)
-      if (const int64_t closest = closest_core(rows[i].row, rows[i].cores); closest >= 0)
-        labels(rows[i].row) = labels(closest);
+  Pairs(View<const T, 2> x, const Metric& metric)
+      : x_(x), metric_(metric), here_(static_cast<size_t>(x.shape[1])), there_(static_cast<size_t>(x.shape[1])) {}
+  void start(int64_t row) { copy(row, here_); }
+  double distance_to(int64_t row) {
+    copy(row, there_);
+    return metric_.distance(here_.data(), there_.data());
   }
 
  private:
-  // A bit for each core row among the entries rank … rank + 63 of a list; without a branch for each.
-  uint64_t cores_among(int64_t row, int64_t rank) const {
-    const int64_t count = std::min<int64_t>(64, near_.shape[1] - rank), n = x_.shape[0];
-    uint64_t bits = 0;
-    bool fits = true;
-    for (int64_t k = 0; k < count; ++k) {
-      const int64_t other = near_(row, rank + k);
-      const bool is_row = other >= 0 && other < n;
-      fits &= is_row;
-      bits |= uint64_t{cores_.has(is_row ? other : 0)} << k;
-    }
-    if (!fits) throw std::invalid_argument("near must be rows");
-    return bits;
-  }
-
-  // −1: none within eps. Lists ascend, so no row after one that is too far is nearer.
-  int64_t closest_core(int64_t row, uint64_t cores) {
-    copy(row, here_);
-    int64_t closest = -1;
-    double least = eps_;
-    for (int64_t rank = 0;;) {
-      for (; cores != 0; cores &= cores - 1) {
-        const int64_t other = near_(row, rank + std::countr_zero(cores));
-        copy(other, there_);
-        const double distance = metric_.distance(here_.data(), there_.data());
-        if (distance > least) return closest;
-        if (closest < 0 || distance < least || row_before(x_, other, closest)) closest = other;
-        least = distance;
-      }
-      rank += 64;
-      if (rank >= near_.shape[1]) return closest;
-      cores = cores_among(row, rank);
-    }
-  }
   void copy(int64_t row, std::vector<double>& out) const {
     for (int64_t j = 0; j < x_.shape[1]; ++j) out[static_cast<size_t>(j)] = static_cast<double>(x_(row, j)) + 0.0;
   }
-
   View<const T, 2> x_;
-  View<const int32_t, 2> near_;
-  const RowSet &cores_, &beside_;
-  double eps_;
   const Metric& metric_;
   std::vector<double> here_, there_;
 };
 
-// The rows that may be within eps of a core row. By the triangle inequality they are within 2 eps of the min_samples
-// rows that are within eps of it, so c ≤ 2 eps; the margin covers the rounding of distances, and there is none for
-// numbers that have lost digits to underflow.
-RowSet beside_cores(View<const double, 1> core, double eps, const Metric& metric, Run run) {
-  const bool bounds = metric.obeys_triangles() && eps > 0x1p-900;
-  return core_rows(core, bounds ? 2 * eps * (1 + 0x1p-20) : std::numeric_limits<double>::infinity(), run);
+// See border_heights, of one row. Entries of a list with c(q) ≥ c(p) are no core rows where p is none, and no entry at
+// c(p) or beyond is within eps < c(p); `near` ascends.
+template <class T>
+double border_height(int64_t row, const int32_t* near, int64_t count, View<const double, 1> core, Pairs<T>& pairs) {
+  const double own = core(row);
+  double height = own, before = -1;
+  bool ties = false;
+  pairs.start(row);
+  for (int64_t k = 0; k < count; ++k) {
+    const double its = core(near[k]);
+    if (its >= own) continue;
+    const double distance = pairs.distance_to(near[k]);
+    if (distance >= own) break;
+    ties |= distance == before;
+    before = distance;
+    height = std::min(height, std::max(its, distance));
+  }
+  return ties ? -height : height;
 }
+
+}  // namespace
+
+template <class T>
+void border_heights(View<const T, 2> x, View<const int32_t, 2> near, View<const double, 1> core, const Metric& metric,
+                    View<double, 1> heights, Run run) {
+  constexpr int64_t kRows = 32;  // whose lists, and then whose candidates, are fetched together
+  const int64_t n = x.shape[0], width = near.shape[1];
+  for_chunks(chunk_count(n, kRows), kGrain / kRows, run, [&](int64_t, int64_t from, int64_t to) {
+    Pairs<T> pairs(x, metric);
+    std::vector<int32_t> lists(static_cast<size_t>(kRows * width));
+    for (int64_t block = from; block < to; ++block) {
+      const int64_t first = block * kRows, last = std::min(first + kRows, n);
+      bool fits = true;
+      for (int64_t row = first; row < last; ++row)
+        for (int64_t k = 0; k < width; ++k) {
+          const int32_t other = near(row, k);
+          lists[static_cast<size_t>((row - first) * width + k)] = other;
+          const bool is_row = other >= 0 && other < n;
+          fits &= is_row;
+          if (is_row) prefetch(&core(other), 1), prefetch(&x(other, 0), x.shape[1]);
+        }
+      if (!fits) throw std::invalid_argument("near must be rows");
+      for (int64_t row = first; row < last; ++row)
+        heights(row) = border_height(row, lists.data() + (row - first) * width, width, core, pairs);
+    }
+  });
+}
+
+namespace {
+
+// The border rows of a chunk, in passes: their lists, and then the labels of their closest core rows, are fetched from
+// memory while rows before them are looked at.
+template <class T>
+class Borders {
+ public:
+  Borders(View<const T, 2> x, View<const int32_t, 2> near, View<const double, 1> heights, const RowSet& cores,
+          double eps, const Metric& metric)
+      : x_(x), near_(near), heights_(heights), cores_(cores), eps_(eps), pairs_(x, metric) {}
+
+  // Rows begin … end − 1; begin is a multiple of 64.
+  void attach(int64_t begin, int64_t end, View<int64_t, 1> labels) {
+    constexpr size_t kAhead = 16;
+    struct Border {
+      int32_t row, closest;
+    };
+    std::vector<Border> found;
+    found.reserve(static_cast<size_t>(end - begin));
+    for (int64_t first = begin; first < end; first += 64)
+      for (uint64_t rows = ~cores_.word(first / 64) & attached(first, std::min(first + 64, end)); rows != 0;
+           rows &= rows - 1)
+        found.push_back({static_cast<int32_t>(first + std::countr_zero(rows)), 0});
+    for (size_t i = 0; i < found.size(); ++i) {
+      if (i + kAhead < found.size()) prefetch(&near_(found[i + kAhead].row, 0), near_.shape[1]);
+      auto& [row, closest] = found[i];
+      closest = static_cast<int32_t>(std::signbit(heights_(row)) ? closest_of_ties(row) : first_core(row, 0).row);
+    }
+    for (size_t i = 0; i < found.size(); ++i) {
+      if (i + kAhead < found.size()) prefetch(&labels(found[i + kAhead].closest), 1);
+      labels(found[i].row) = labels(found[i].closest);
+    }
+  }
+
+ private:
+  struct Entry {
+    int64_t rank, row;
+  };
+
+  // A bit for each row that is within eps of a row that is core at eps.
+  uint64_t attached(int64_t first, int64_t last) const {
+    uint64_t bits = 0;
+    for (int64_t row = first; row < last; ++row) bits |= uint64_t{std::fabs(heights_(row)) <= eps_} << (row - first);
+    return bits;
+  }
+
+  // The first core row of a list from an entry on; without a branch for each of 64 entries.
+  Entry first_core(int64_t row, int64_t rank) const {
+    const int64_t n = x_.shape[0], width = near_.shape[1];
+    for (; rank < width; rank += 64) {
+      uint64_t bits = 0;
+      bool fits = true;
+      for (int64_t k = 0; k < std::min<int64_t>(64, width - rank); ++k) {
+        const int64_t other = near_(row, rank + k);
+        const bool is_row = other >= 0 && other < n;
+        fits &= is_row;
+        bits |= uint64_t{cores_.has(is_row ? other : 0)} << k;
+      }
+      if (!fits) throw std::invalid_argument("near must be rows");
+      if (bits == 0) continue;
+      rank += std::countr_zero(bits);
+      return {rank, near_(row, rank)};
+    }
+    return {width, row};
+  }
+
+  // Of the core rows that are as near as the first one, that of the smallest coordinates.
+  int64_t closest_of_ties(int64_t row) {
+    Entry entry = first_core(row, 0);
+    int64_t closest = entry.row;
+    pairs_.start(row);
+    const double least = pairs_.distance_to(closest);
+    while ((entry = first_core(row, entry.rank + 1)).rank < near_.shape[1] && pairs_.distance_to(entry.row) == least)
+      if (row_before(x_, entry.row, closest)) closest = entry.row;
+    return closest;
+  }
+
+  View<const T, 2> x_;
+  View<const int32_t, 2> near_;
+  View<const double, 1> heights_;
+  const RowSet& cores_;
+  double eps_;
+  Pairs<T> pairs_;
+};
 
 }  // namespace
 
 // Labels of core rows are read and those of others written, so threads do not meet.
 template <class T>
-void attach_borders(View<const T, 2> x, View<const int32_t, 2> near, View<const double, 1> core, double eps,
-                    const Metric& metric, View<int64_t, 1> labels, Run run) {
-  const RowSet cores = core_rows(core, eps, run), beside = beside_cores(core, eps, metric, run);
-  for_chunks(chunk_count(x.shape[0], 64), kGrain / 64, run, [&](int64_t, int64_t begin, int64_t end) {
-    Borders<T> borders(x, near, cores, beside, eps, metric);
-    for (int64_t word = begin; word < end; ++word) borders.attach(word, labels);
+void attach_borders(View<const T, 2> x, View<const int32_t, 2> near, View<const double, 1> core,
+                    View<const double, 1> heights, double eps, const Metric& metric, View<int64_t, 1> labels, Run run) {
+  const RowSet cores = core_rows(core, eps, run);
+  for_chunks(x.shape[0], kGrain, run, [&](int64_t, int64_t begin, int64_t end) {
+    Borders<T>(x, near, heights, cores, eps, metric).attach(begin, end, labels);
   });
 }
 
-template void attach_borders(View<const double, 2>, View<const int32_t, 2>, View<const double, 1>, double,
-                             const Metric&, View<int64_t, 1>, Run);
-template void attach_borders(View<const float, 2>, View<const int32_t, 2>, View<const double, 1>, double, const Metric&,
-                             View<int64_t, 1>, Run);
+template void border_heights(View<const double, 2>, View<const int32_t, 2>, View<const double, 1>, const Metric&,
+                             View<double, 1>, Run);
+template void attach_borders(View<const double, 2>, View<const int32_t, 2>, View<const double, 1>,
+                             View<const double, 1>, double, const Metric&, View<int64_t, 1>, Run);
+template void border_heights(View<const float, 2>, View<const int32_t, 2>, View<const double, 1>, const Metric&,
+                             View<double, 1>, Run);
+template void attach_borders(View<const float, 2>, View<const int32_t, 2>, View<const double, 1>, View<const double, 1>,
+                             double, const Metric&, View<int64_t, 1>, Run);
 
 }  // namespace knoll

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "common/exact_sum.hpp"
 #include "common/parallel.hpp"
 #include "tree/backends.hpp"
 
@@ -16,15 +17,15 @@ namespace {
 // take more memory than the data: then there are tiles without a sample.
 constexpr int64_t kProbeFrom = 6, kTilesFrom = 65;
 
-// Whether squares of all differences are well within float64: coordinates up to 2^450, none smaller than 2^−450.
+// Whether squares of all differences are well within float64.
 template <class T>
 bool squares_well(View<const T, 2> x, Run run) {
   std::atomic<bool> well = true;
   for_chunks(x.shape[0], 1 << 12, run, [&](int64_t, int64_t begin, int64_t end) {
-    double largest = 0;
+    Magnitudes magnitudes;
     for (int64_t i = begin; i < end; ++i)
-      for (int64_t j = 0; j < x.shape[1]; ++j) largest = std::max(largest, std::fabs(static_cast<double>(x(i, j))));
-    if (largest > 0x1p450 || (largest > 0 && largest < 0x1p-450)) well = false;
+      for (int64_t j = 0; j < x.shape[1]; ++j) magnitudes.add(static_cast<double>(x(i, j)));
+    if (!magnitudes.squares_well()) well = false;
   });
   return well;
 }
@@ -56,11 +57,37 @@ LeastEdges::Edge LeastEdges::edge(int32_t component) const {
   return {keys_[c].load(std::memory_order_relaxed), ends_[c].a, ends_[c].b};
 }
 
+void ReachabilitySearch::weighted_core(View<const double, 1> weights, double mass, double* core, Run run) const {
+  const int64_t n = size();
+  for_chunks(n, 8, run, [&](int64_t, int64_t begin, int64_t end) {
+    std::vector<std::pair<double, int64_t>> all(static_cast<size_t>(n));
+    for (int64_t p = begin; p < end; ++p) {
+      if (core[p] >= 0) continue;
+      run.poll();
+      for (int64_t q = 0; q < n; ++q) all[static_cast<size_t>(q)] = {key(p, q), q};
+      std::sort(all.begin(), all.end());
+      ExactSum sum;
+      core[p] = std::numeric_limits<double>::infinity();
+      for (const auto& [here, q] : all) {
+        sum.add(weights(row(q)));
+        if (sum.round() < mass) continue;
+        core[p] = here;
+        break;
+      }
+    }
+  });
+}
+
 template <class T>
 std::unique_ptr<ReachabilitySearch> ReachabilitySearch::make(View<const T, 2> x, const Metric& metric,
                                                              const std::string& backend, Run run) {
   if (backend != "auto" && backend != "tree" && backend != "tiles")
     throw std::invalid_argument("backend must be auto, tree or tiles");
+  if (metric.name() == MetricName::gower) {
+    if constexpr (std::is_same_v<T, double>)
+      if (backend != "tree") return make_gower_search(x, metric, run);
+    throw std::invalid_argument("gower is for tiles and rows of float64");
+  }
   const bool possible =
       metric.name() == MetricName::cosine || (metric.name() == MetricName::euclidean && squares_well(x, run));
   if (backend == "tiles" && !possible)

@@ -74,10 +74,10 @@ class ReachabilitySearch {
   virtual void nearest(int64_t k, int32_t* near, double* farthest, Run run) const = 0;
 
   // core(p) = the least key within which lies a weight of at least `mass`, that of p included; where it is ≥ 0, it is
-  // known already.
+  // known already. By the keys of all pairs, where a search has nothing better.
   virtual void weighted_core(View<const double, 1> weights,  // in  (n) by row
                              double mass, double* core,      // in, out (n)
-                             Run run) const = 0;
+                             Run run) const;
 
   // Offers every component but the largest an edge (p, q) of least m(p, q) to another component, unless it has an edge
   // as small; edges of the lists need not be offered.

@@ -7,7 +7,6 @@
 #include <memory>
 #include <vector>
 
-#include "common/exact_sum.hpp"
 #include "common/large_array.hpp"
 #include "common/parallel.hpp"
 #include "neighbors/cosine.hpp"
@@ -226,6 +225,37 @@ class PanelLists {
   std::unique_ptr<std::atomic_flag[]> locks_;
 };
 
+// What the pass over all tiles leaves behind: a number for each pair of panels by which a later search knows, without
+// its products, that the tile has no pair within a radius (FilterBounds::nearness). +∞: it was not seen.
+class TileNearness {
+ public:
+  void reset(int64_t panels, int64_t most) {
+    values_.reset();
+    const int64_t size = panels * (panels - 1) / 2;
+    known_ = size <= most;
+    if (!known_) return;
+    values_ = make_large_array<float>(static_cast<size_t>(std::max<int64_t>(size, 1)));
+    std::fill_n(values_.get(), size, std::numeric_limits<float>::infinity());
+  }
+  bool known() const { return known_; }
+  // Several threads may set the number of one tile: each is a bound.
+  void set(int64_t panel, int64_t other, float nearness) {
+    if (known_ && panel != other) std::atomic_ref(at(panel, other)).store(nearness, std::memory_order_relaxed);
+  }
+  float of(int64_t panel, int64_t other) {
+    if (panel == other) return std::numeric_limits<float>::infinity();
+    return std::atomic_ref(at(panel, other)).load(std::memory_order_relaxed);
+  }
+
+ private:
+  float& at(int64_t panel, int64_t other) {
+    const int64_t low = std::min(panel, other), high = std::max(panel, other);
+    return values_[static_cast<size_t>(high * (high - 1) / 2 + low)];
+  }
+  bool known_ = false;
+  LargeArray<float> values_;  // (panels, panels) below the diagonal
+};
+
 // Positions are rows here.
 template <class Rows>
 class TilesSearch : public ReachabilitySearch {
@@ -233,9 +263,11 @@ class TilesSearch : public ReachabilitySearch {
   using T = typename Rows::Packed;
 
   template <class View>
-  TilesSearch(View x, const Metric& metric, Run run)
-      : rows_(x, metric, run), panels_(rows_.packed(), choose_pivot(rows_.packed(), run), run) {
-    rows_.drop_packed();
+  TilesSearch(View x, const Metric& metric, Run run, int64_t tiles_kept)
+      : rows_(x, metric, run),
+        panels_(rows_.packed(), choose_pivot(rows_.packed(), run), run, PanelOrder::groups,
+                [this] { rows_.drop_packed(); }),
+        tiles_kept_(tiles_kept) {
     panels_.x = rows_.packed();
   }
 
@@ -247,6 +279,9 @@ class TilesSearch : public ReachabilitySearch {
 
   void nearest(int64_t k, int32_t* near, double* farthest, Run run) const override {
     PanelLists<Rows> lists(rows_, panels_, k);
+    // Not more memory than the panels take, unless that is little.
+    nearness_.reset(panels_.count,
+                    tiles_kept_ == 0 ? 0 : std::max(tiles_kept_, panels_.count * kPairPanel * panels_.width));
     // Neighbouring panels first, which are near: radii from which the filter can begin.
     for_chunks(panels_.count, 4, run, [&](int64_t, int64_t begin, int64_t end) {
       Block<T> block(panels_, panels_);
@@ -268,7 +303,10 @@ class TilesSearch : public ReachabilitySearch {
       adopt_radii(block, panel, lists);
       for (const auto& candidate : block.candidates(kInfinity, nullptr, panel + Rows::kBeside + 1)) {
         // gap bounds the distance from below (P8).
-        if (candidate.gap > std::max(lists.reach(panel), lists.reach(candidate.panel))) continue;
+        if (candidate.gap > std::max(lists.reach(panel), lists.reach(candidate.panel))) {
+          nearness_.set(panel, candidate.panel, panels_.bounds.nearness_beyond(candidate.gap));
+          continue;
+        }
         run.poll();
         meet_both(block, panel, candidate.panel, lists, d2.data());
       }
@@ -279,27 +317,6 @@ class TilesSearch : public ReachabilitySearch {
       std::copy_n(lists.rows(at), k, near + row * k);
       farthest[row] = lists.radius(at);
     }
-  }
-
-  void weighted_core(View<const double, 1> weights, double mass, double* core, Run run) const override {
-    const int64_t n = size();
-    for_chunks(n, 8, run, [&](int64_t, int64_t begin, int64_t end) {
-      std::vector<std::pair<double, int64_t>> all(static_cast<size_t>(n));
-      for (int64_t p = begin; p < end; ++p) {
-        if (core[p] >= 0) continue;
-        run.poll();
-        for (int64_t q = 0; q < n; ++q) all[static_cast<size_t>(q)] = {key(p, q), q};
-        std::sort(all.begin(), all.end());
-        ExactSum sum;
-        core[p] = kInfinity;
-        for (const auto& [here, q] : all) {
-          sum.add(weights(q));
-          if (sum.round() < mass) continue;
-          core[p] = here;
-          break;
-        }
-      }
-    });
   }
 
   void leave(const RoundState& state, LeastEdges& least, Run run) const override {
@@ -314,15 +331,28 @@ class TilesSearch : public ReachabilitySearch {
       });
       only[static_cast<size_t>(panel)] = component;
     }
-    std::vector<int64_t> positions;  // of the rows that may have an edge below the best of their component
-    for (size_t position = 0; position < panels_.rows.size(); ++position) {
-      const int64_t row = panels_.rows[position];
-      if (row >= 0 && state.component[row] != state.largest &&
-          std::max(state.core[row], state.cleared[row]) < least.key(state.component[row]))
-        positions.push_back(static_cast<int64_t>(position));
+    // The rows that may have an edge below the best of their component. A block holds those of one panel, or of several
+    // where nothing is known of its tiles.
+    std::vector<int64_t> positions, blocks{0};
+    const auto close = [&](int64_t least_size) {
+      const auto end = static_cast<int64_t>(positions.size());
+      if (end - blocks.back() >= least_size) blocks.push_back(end);
+    };
+    for (int64_t panel = 0; panel < panels_.count; ++panel) {
+      for_bits(panels_.used[static_cast<size_t>(panel)], [&](int t) {
+        const int64_t row = row_at(panel, t);
+        if (state.component[row] == state.largest ||
+            std::max(state.core[row], state.cleared[row]) >= least.key(state.component[row]))
+          return;
+        positions.push_back(panel * kPairPanel + t);
+        close(kPairPanel);
+      });
+      if (nearness_.known()) close(1);
     }
-    for_chunks(static_cast<int64_t>(positions.size()), kPairPanel, run, [&](int64_t, int64_t begin, int64_t end) {
-      leave_from(positions.data() + begin, end - begin, state, only, least_core, least, run);
+    close(1);
+    for_chunks(static_cast<int64_t>(blocks.size()) - 1, 1, run, [&](int64_t, int64_t block, int64_t) {
+      const auto at = static_cast<size_t>(block);
+      leave_from(positions.data() + blocks[at], blocks[at + 1] - blocks[at], state, only, least_core, least, run);
     });
   }
 
@@ -346,7 +376,7 @@ class TilesSearch : public ReachabilitySearch {
     float low[kPairPanel];
     lists.copy_low(other, low);
     Tile tile;
-    block.classify_both(other, low, tile);
+    nearness_.set(panel, other, block.classify_both(other, low, tile));
     uint32_t need[kPairPanel] = {}, rows = 0, columns = 0;
     for (int l = 0; l < block.size(); ++l) {
       need[l] = tile.possible[l] | tile.sure[l];
@@ -386,59 +416,95 @@ class TilesSearch : public ReachabilitySearch {
   void leave_from(const int64_t* positions, int64_t count, const RoundState& state, const std::vector<int32_t>& only,
                   const std::vector<double>& least_core, LeastEdges& least, Run run) const {
     Block<T> block(panels_, panels_);
-    block.fill(positions, count);
+    // What a whole panel shows of another one is true of both for good, so its other rows come along.
+    const int64_t own = nearness_.known() ? positions[0] / kPairPanel : -1;
+    uint32_t searching = ~uint32_t{0} >> (kPairPanel - count);
+    if (own >= 0) {
+      block.fill_panel(own);
+      searching = 0;
+      for (int64_t k = 0; k < count; ++k) searching |= uint32_t{1} << positions[k] % kPairPanel;
+      for_bits(panels_.used[static_cast<size_t>(own)] & ~searching, [&](int l) { block.set_radius(l, -1); });
+    } else {
+      block.fill(positions, count);
+    }
     double limits[kPairPanel], largest = -1;
     int32_t common = -2;
     const auto shrink = [&] {
       largest = -1;
-      for (int l = 0; l < block.size(); ++l) {
+      for_bits(searching, [&](int l) {
         limits[l] = least.key(state.component[block.query(l)]);
         block.set_radius(l, std::min(rows_.within(limits[l]), std::numeric_limits<double>::max()));
         largest = std::max(largest, limits[l]);
-      }
+      });
     };
     shrink();
-    for (int l = 0; l < block.size(); ++l) {
+    for_bits(searching, [&](int l) {
       const int32_t component = state.component[block.query(l)];
       common = common == -2 || common == component ? component : -1;
-    }
+    });
+    float none[kPairPanel];  // no radius of the other side
+    std::fill_n(none, kPairPanel, std::numeric_limits<float>::infinity());
     std::vector<double> d2(kPairPanel * kPairPanel);
-    for (const auto& candidate : block.candidates(rows_.within(largest), nullptr)) {
-      const auto at = static_cast<size_t>(candidate.panel);
-      if (candidate.gap > panels_.bounds.reach(rows_.within(largest))) break;
-      if ((common >= 0 && only[at] == common) || least_core[at] >= largest) continue;
+    const auto meet = [&](int64_t panel) {
       run.poll();
       Tile tile;
-      block.classify(candidate.panel, tile);
+      if (own >= 0)
+        nearness_.set(own, panel, block.classify_both(panel, none, tile));
+      else
+        block.classify(panel, tile);
       uint32_t any = 0;
-      for (int l = 0; l < block.size(); ++l) {
+      for_bits(searching, [&](int l) {
         const int64_t p = block.query(l);
         uint32_t others = 0;
         for_bits(tile.possible[l], [&](int t) {
-          const int64_t q = row_at(candidate.panel, t);
+          const int64_t q = row_at(panel, t);
           others |=
               static_cast<uint32_t>(q >= 0 && state.component[q] != state.component[p] && state.core[q] < limits[l])
               << t;
         });
         any |= tile.possible[l] = others;
-      }
-      if (any == 0) continue;
-      rows_.keys(block, panels_, candidate.panel, tile.possible, d2.data());
-      for (int l = 0; l < block.size(); ++l)
+      });
+      if (any == 0) return;
+      rows_.keys(block, panels_, panel, tile.possible, d2.data());
+      for_bits(searching, [&](int l) {
         for_bits(tile.possible[l], [&](int t) {
-          const int64_t p = block.query(l), q = row_at(candidate.panel, t);
+          const int64_t p = block.query(l), q = row_at(panel, t);
           const double key = std::max({d2[static_cast<size_t>(l * kPairPanel + t)], state.core[p], state.core[q]});
           least.offer(state.component[p], key, static_cast<int32_t>(p), static_cast<int32_t>(q));
           least.offer(state.component[q], key, static_cast<int32_t>(q), static_cast<int32_t>(p));
         });
+      });
       shrink();
+    };
+    const auto skips = [&](int64_t panel) {
+      const auto at = static_cast<size_t>(panel);
+      return (common >= 0 && only[at] == common) || least_core[at] >= largest;
+    };
+    if (own >= 0) {
+      std::vector<std::pair<float, int64_t>> tiles;  // the nearest first
+      const float first = panels_.bounds.nearness(rows_.within(largest));
+      for (int64_t panel = 0; panel < panels_.count; ++panel)
+        if (const float nearness = nearness_.of(own, panel); !(nearness < first) && !skips(panel))
+          tiles.emplace_back(-nearness, panel);
+      std::sort(tiles.begin(), tiles.end());
+      for (const auto& [farness, panel] : tiles) {
+        if (-farness < panels_.bounds.nearness(rows_.within(largest))) break;
+        if (!skips(panel)) meet(panel);
+      }
+    } else {
+      for (const auto& candidate : block.candidates(rows_.within(largest), nullptr)) {
+        if (candidate.gap > panels_.bounds.reach(rows_.within(largest))) break;
+        if (!skips(candidate.panel)) meet(candidate.panel);
+      }
     }
     shrink();
-    for (int l = 0; l < block.size(); ++l) state.cleared[block.query(l)] = limits[l];
+    for_bits(searching, [&](int l) { state.cleared[block.query(l)] = limits[l]; });
   }
 
   Rows rows_;
   Panels<T> panels_;
+  int64_t tiles_kept_;
+  mutable TileNearness nearness_;  // of the last call of `nearest`, for `leave`
 };
 
 }  // namespace
@@ -449,12 +515,14 @@ double work_of_tiles(int64_t n, int64_t d) {
 }
 
 template <class T>
-std::unique_ptr<ReachabilitySearch> make_tiles_search(View<const T, 2> x, const Metric& metric, Run run) {
+std::unique_ptr<ReachabilitySearch> make_tiles_search(View<const T, 2> x, const Metric& metric, Run run,
+                                                      int64_t tiles_kept) {
   check_row_count(x.shape[0]);
-  if (metric.name() == MetricName::cosine) return std::make_unique<TilesSearch<CosineRows<T>>>(x, metric, run);
-  return std::make_unique<TilesSearch<EuclideanRows<T>>>(x, metric, run);
+  if (metric.name() == MetricName::cosine)
+    return std::make_unique<TilesSearch<CosineRows<T>>>(x, metric, run, tiles_kept);
+  return std::make_unique<TilesSearch<EuclideanRows<T>>>(x, metric, run, tiles_kept);
 }
-template std::unique_ptr<ReachabilitySearch> make_tiles_search(View<const double, 2>, const Metric&, Run);
-template std::unique_ptr<ReachabilitySearch> make_tiles_search(View<const float, 2>, const Metric&, Run);
+template std::unique_ptr<ReachabilitySearch> make_tiles_search(View<const double, 2>, const Metric&, Run, int64_t);
+template std::unique_ptr<ReachabilitySearch> make_tiles_search(View<const float, 2>, const Metric&, Run, int64_t);
 
 }  // namespace knoll

@@ -47,6 +47,19 @@ class NearestLists {
     keys[at] = key, positions[at] = static_cast<double>(position);
   }
 
+  // Rows at infinite distance, where float64 has no number for it, are below no limit: those of the lowest positions
+  // end a list in which fewer rows than k are nearer.
+  void complete(int lane, int64_t self) {
+    const double* const keys = keys_.data() + lane * width_;
+    double* const positions = positions_.data() + lane * width_;
+    const int64_t known = std::lower_bound(keys, keys + k_, kInfinity) - keys;
+    double next = 0;
+    for (int64_t at = known; at < k_; ++at, ++next) {
+      while (next == static_cast<double>(self) || std::count(positions, positions + known, next) > 0) ++next;
+      positions[at] = next;
+    }
+  }
+
  private:
   int64_t k_, width_;
   std::vector<double> keys_, positions_;  // (kPoints, width); positions below 2^31 are exact in float64
@@ -71,7 +84,7 @@ template <class T>
 class TreeSearch : public ReachabilitySearch {
  public:
   TreeSearch(View<const T, 2> x, const Metric& metric, Run run)
-      : tree_(x, metric, run), anywhere_(metric.anywhere(tree_.largest())) {}
+      : tree_(x, metric, run), anywhere_(metric.anywhere(tree_.magnitudes())) {}
 
   // The mean work of the lists of a leaf, from a sample.
   double work(int64_t k, Run run) const {
@@ -113,6 +126,7 @@ class TreeSearch : public ReachabilitySearch {
         nearest_of(leaf, queries, lists);
         for (int lane = 0; lane < queries.lanes; ++lane) {
           const int64_t p = leaf * kPoints + lane;
+          if (lists.last(lane) == kInfinity) lists.complete(lane, p);
           for (int64_t rank = 0; rank < k; ++rank) near[p * k + rank] = lists.position(lane, rank);
           farthest[p] = lists.last(lane);
         }
@@ -298,10 +312,13 @@ class TreeSearch : public ReachabilitySearch {
     } stack[80];
     int top = 0;
     double most = 0, limit = 0;  // the largest limit, of keys and of reduced distances
-    const auto arrive = [&](int64_t leaf) {
-      visit(leaf);
+    const auto update = [&] {
       most = queries.largest();
       limit = reduced_limit(most);
+    };
+    const auto arrive = [&](int64_t leaf) {
+      visit(leaf);
+      update();
     };
     // With the bound in place of the node's points: X1 of docs/numerics/index.md.
     const auto open = [&](int32_t node) {
@@ -310,23 +327,30 @@ class TreeSearch : public ReachabilitySearch {
     // In several dimensions the box of the queries is much wider than their balls: no lane may meet a node that it
     // meets.
     const bool tests_lanes = tree_.dims() >= kTestLanesFrom && !tree_.metric().has_band();
-    arrive(home);
-    stack[top++] = open(0);
-    while (top > 0) {
-      const auto [near, index] = stack[--top];
-      if (near >= limit || skip(index, most)) continue;
-      const KdTree::Node& node = tree_.nodes()[static_cast<size_t>(index)];
-      if (node.child < 0) {
-        if (node.begin != home) arrive(node.begin);
-        continue;
+    const auto descend = [&] {
+      while (top > 0) {
+        const auto [near, index] = stack[--top];
+        if (near >= limit || skip(index, most)) continue;
+        const KdTree::Node& node = tree_.nodes()[static_cast<size_t>(index)];
+        if (node.child < 0) {
+          arrive(node.begin);
+          continue;
+        }
+        if (tests_lanes && node.end - node.begin <= kFewLeaves && !is_met(queries, index)) continue;
+        const Open left = open(node.child), right = open(node.child + 1);
+        const bool left_first = left.near < right.near || (left.near == right.near &&
+                                                           home < tree_.nodes()[static_cast<size_t>(right.node)].begin);
+        const Open &nearer = left_first ? left : right, &farther = left_first ? right : left;
+        if (farther.near < limit) stack[top++] = farther;
+        if (nearer.near < limit) stack[top++] = nearer;
       }
-      if (tests_lanes && node.end - node.begin <= kFewLeaves && !is_met(queries, index)) continue;
-      const Open left = open(node.child), right = open(node.child + 1);
-      const bool left_first = left.near < right.near ||
-                              (left.near == right.near && home < tree_.nodes()[static_cast<size_t>(right.node)].begin);
-      const Open &nearer = left_first ? left : right, &farther = left_first ? right : left;
-      if (farther.near < limit) stack[top++] = farther;
-      if (nearer.near < limit) stack[top++] = nearer;
+    };
+    // Upwards from the leaf: no node around it is opened, only what lies beside them.
+    update();
+    if (!skip(tree_.leaf_node(home), most)) arrive(home);
+    for (int32_t node = tree_.leaf_node(home); node > 0; node = tree_.nodes()[static_cast<size_t>(node)].parent) {
+      stack[top++] = open(KdTree::sibling(node));
+      descend();
     }
   }
 

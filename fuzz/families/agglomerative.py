@@ -223,14 +223,15 @@ def powers_of_two_are_units(case: Case, model: Any) -> str | None:
     """
     if model.linkage == "ward" and exponent_range(case.mass[case.present]) > 400:
         return None
-    if case.parameters.get("metric") == "cosine" or exponent_range(case.X) > 60 or case.X.dtype == np.float32:
+    widest = 60 if model.linkage == "ward" else 900
+    if case.parameters.get("metric") == "cosine" or exponent_range(case.X) > widest or case.X.dtype == np.float32:
         return None
     threshold = case.parameters.get("distance_threshold")
     numbers = np.append(case.X.astype(np.float64), threshold or 0.0)
     p = exact_powers(numbers, int(case.rng(3).choice([-300, -40, 3, 40, 300])))
     heights = model.distances_[model.distances_ > 0]
     least, most = np.frexp([heights.min(), heights.max()])[1] if len(heights) else (0, 0)
-    if least + min(p, 0) < -960 or most + max(p, 0) > 960:
+    if least + min(p, 0) < -1000 or most + max(p, 0) > 1000:
         return None
     changes = {} if threshold is None else {"distance_threshold": float(np.ldexp(threshold, p))}
     other = case.fit(np.ldexp(case.X.astype(np.float64), p), **changes)

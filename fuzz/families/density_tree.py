@@ -41,13 +41,13 @@ def _in_range(case: Case, model: Any) -> bool:
     """Whether heights are normal numbers and squares of all differences within one scale.
 
     A height h is rounded to a double, by at most 2^−1075: relatively that is 2^−53 where h > 2^−1022, more below it,
-    while DBSCAN compares distances in units of ε and does not round them so. The tree has one scale for all pairs, so
-    squares vanish beside others that are 2^1022 times as large: below 2^−450 of the largest coordinate they may.
+    while DBSCAN compares distances in units of ε and does not round them so. The tree has one scale for all pairs, in
+    which the largest coordinate is near 2^490: squares of differences below 2^−1000 of it may vanish.
     """
     heights = np.concatenate([model.bars_[1:], model.core_distances_])
     heights = heights[heights > 0]
     normal = (heights > 1e-290) & np.isfinite(heights)
-    return bool(normal.all()) and exponent_range(np.append(heights, np.abs(case.X).max())) <= 450
+    return bool(normal.all()) and exponent_range(np.append(heights, np.abs(case.X).max())) <= 900
 
 
 def heights_are_ordered(case: Case, model: Any) -> str | None:

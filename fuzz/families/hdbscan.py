@@ -43,7 +43,8 @@ def parameters(rng: Rng, table: Table) -> dict[str, Any]:
     if rng.random() < 0.2:
         drawn["alpha"] = float(rng.choice([0.5, 1.5]))
     if rng.random() < 0.2:
-        drawn["cluster_selection_epsilon"] = float(np.ptp(table.X.astype(np.float64), axis=0).max() / 20)
+        with np.errstate(over="ignore"):
+            drawn["cluster_selection_epsilon"] = float(np.ptp(table.X.astype(np.float64), axis=0).max() / 20)
     if rng.random() < 0.2:
         drawn["max_cluster_size"] = int(rng.integers(3, 30))
     if rng.random() < 0.2:

@@ -7,15 +7,29 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import has_fit_parameter
 
 import knoll
 from fuzz.case import Case, Family, Rng
-from fuzz.families import dbscan, gaussian, kernel_kmeans, kmeans, mean_shift, mixture, spectral
+from fuzz.families import (
+    agglomerative,
+    dbscan,
+    gaussian,
+    hdbscan,
+    kernel_kmeans,
+    kmeans,
+    mean_shift,
+    mixture,
+    optics,
+    spectral,
+)
 from fuzz.laws import differs, quiet, survives_saving
 from fuzz.tables import Table
 from knoll.exceptions import ModelFileError
 
-_FAMILIES = (gaussian, mixture, kmeans, kernel_kmeans, spectral, dbscan, mean_shift)
+_FAMILIES = (
+    gaussian, mixture, kmeans, kernel_kmeans, spectral, dbscan, mean_shift, hdbscan, optics, agglomerative,
+)  # fmt: skip
 
 
 def parameters(rng: Rng, table: Table) -> dict[str, Any]:
@@ -27,9 +41,10 @@ def parameters(rng: Rng, table: Table) -> dict[str, Any]:
 def _fitted(case: Case) -> Any:
     """Fit; None where the family itself refuses or fails, which it is asked about elsewhere."""
     model = case.parameters["estimator"](**case.parameters["parameters"])
+    weighted = has_fit_parameter(model, "sample_weight") and case.weights is not None
     try:
         with quiet():
-            return model.fit(case.input(), **({} if case.weights is None else {"sample_weight": case.weights}))
+            return model.fit(case.input(), **({"sample_weight": case.weights} if weighted else {}))
     except Exception:
         return None
 

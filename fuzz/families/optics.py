@@ -155,7 +155,7 @@ def powers_of_two_are_units(case: Case, model: Any) -> str | None:
     limits = [model.max_eps] if np.isfinite(model.max_eps) else []
     heights = model.reachability_[np.isfinite(model.reachability_) & (model.reachability_ > 0)]
     numbers = np.concatenate([case.X.astype(np.float64).ravel(), limits])
-    if exponent_range(np.concatenate([numbers, heights])) > 400:
+    if exponent_range(np.concatenate([numbers, heights])) > 900:
         return None
     p = exact_powers(numbers, int(case.rng(3).choice([-300, -40, 3, 40, 300])))
     if len(heights) and not (np.ldexp(heights.min(), p) > 1e-290 and np.ldexp(heights.max(), p) < 1e290):

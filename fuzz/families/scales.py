@@ -11,7 +11,7 @@ from sklearn.cluster import estimate_bandwidth as peer_bandwidth
 
 from fuzz.case import Case, Family, Rng
 from fuzz.exact import as_float, integers, power, squared_distance
-from fuzz.laws import integer_weights, permuted, quiet, repeated
+from fuzz.laws import exponent_range, integer_weights, permuted, quiet, repeated
 from fuzz.tables import Table
 from knoll import scales
 from knoll.exceptions import BadData, KnollError
@@ -176,6 +176,23 @@ def weights_are_repetitions_and_order_does_not_matter(case: Case, model: Any) ->
     return None
 
 
+def small_weights_have_no_unit(case: Case, model: Any) -> str | None:
+    """σ is the same for 2^−p w and 2^−q w where both add up to less than the number of distinct rows.
+
+    Where no weight becomes subnormal: 2^−900 (max w / min w) > 2^−1022.
+    """
+    if case.weights is None or exponent_range(case.mass[case.present]) > 100:
+        return None
+    weights = np.ldexp(case.weights, -int(np.frexp(case.weights.max())[1]) - 10)  # 80 of them are less than 1
+    found = []
+    for p in (0, 3, int(case.rng(4).integers(10, 890))):
+        try:
+            found.append(float(scales.estimate_sigma(case.input(), sample_weight=np.ldexp(weights, -p), n_jobs=1)))
+        except KnollError:
+            return None
+    return None if len(set(found)) == 1 else f"σ {found} of multiples of the same weights"
+
+
 FAMILY = Family(
     name="scales",
     estimator=None,
@@ -188,5 +205,6 @@ FAMILY = Family(
         bandwidth_is_at_most_the_diameter,
         sigma_is_a_distance_of_the_data,
         weights_are_repetitions_and_order_does_not_matter,
+        small_weights_have_no_unit,
     ),
 )

@@ -27,6 +27,7 @@ _HOME = {
     "SpectralClustering": "knoll.spectral",
     "compare": "knoll.comparison",
     "explain": "knoll.explanation",
+    "explore": "knoll.explorer",
     "load": "knoll.models",
     "save": "knoll.models",
     "show_build": "knoll._system",
@@ -37,6 +38,7 @@ _MODULES = (
     "datasets",
     "exceptions",
     "explanation",
+    "explorer",
     "kernels",
     "metrics",
     "models",
@@ -70,6 +72,8 @@ __all__ = [  # noqa: RUF022 - in plain order, as the test of public names lists 
     "exceptions",
     "explain",
     "explanation",
+    "explore",
+    "explorer",
     "kernels",
     "load",
     "metrics",
@@ -90,6 +94,7 @@ if TYPE_CHECKING:
         datasets,
         exceptions,
         explanation,
+        explorer,
         kernels,
         metrics,
         models,
@@ -108,6 +113,7 @@ if TYPE_CHECKING:
     from knoll.density.optics import OPTICS
     from knoll.density.tree import DensityTree
     from knoll.explanation import explain
+    from knoll.explorer import explore
     from knoll.gaussian import Gaussian
     from knoll.hierarchy import AgglomerativeClustering
     from knoll.kernel_kmeans import KernelKMeans

@@ -100,7 +100,7 @@ class ColumnFormat:
     decimals : int or None
         Digits after the decimal mark; None is four significant digits with an exponent.
     unit : str
-        A currency or "%".
+        A currency, "%" or "°".
     marks : str
         The decimal mark and, if the column has one, the separator of thousands, such as ".,".
     pattern : str
@@ -153,6 +153,8 @@ class ColumnFormat:
     def _with_unit(self, text: str) -> str:
         if not self.unit:
             return text
+        if self.unit == "°":
+            return f"{text}°"
         sign, digits = ("−", text[1:]) if text.startswith("−") else ("", text)
         return f"{text} {self.unit}" if self.unit == "%" or self.unit[0].isalpha() else f"{sign}{self.unit}{digits}"
 
@@ -165,8 +167,12 @@ class ColumnFormat:
         return f"{text} {moment:%H:%M}" if self.clock and "%H" not in self.pattern else text
 
 
-def column_format(values: Floats, type: str = "number", unit: str = "", marks: str = "") -> ColumnFormat:
+def column_format(
+    values: Floats, type: str = "number", unit: str = "", marks: str = "", weights: Floats | None = None
+) -> ColumnFormat:
     """Choose how the values of a column are written; `marks` is the format it came in.
+
+    A weight of w counts as w values.
 
     Examples
     --------
@@ -180,31 +186,46 @@ def column_format(values: Floats, type: str = "number", unit: str = "", marks: s
     import numpy as np  # the texts of the command line need none of it
 
     known = np.asarray(values, dtype=np.float64)
-    known = known[np.isfinite(known)]
+    finite = np.isfinite(known)
+    known = known[finite]
     if type == "date":
         pattern = "" if marks in ("", "iso") else marks
         return ColumnFormat(type, pattern=pattern, clock=bool(len(known) and np.ptp(known) < 3 * _ONE_DAY))
     if type == "time":
         return ColumnFormat(type)
-    return ColumnFormat(type, _decimals_of(known, unit), unit, marks)
+    share = None if weights is None else weights[finite]
+    return ColumnFormat(type, _decimals_of(known, share, unit), unit, marks)
 
 
-def _decimals_of(known: Floats, unit: str) -> int | None:
+def _decimals_of(known: Floats, weights: Floats | None, unit: str) -> int | None:
     """Return the decimals that resolve the interquartile range, and no more than the values have."""
     import numpy as np
 
     if not len(known) or not known.any():
         return 0
-    quartiles = np.quantile(known, [0.25, 0.75])
+    low, high = _quartiles(known, weights)
     size = float(np.abs(known).max())
-    extent = float(quartiles[1] - quartiles[0]) or float(known.max() / 2 - known.min() / 2) or size
+    extent = high - low or float(known.max() / 2 - known.min() / 2) or size
     if size >= _MANY or not extent > 1 / _MANY:
         return None
     wanted = _DIGITS - math.floor(math.log10(extent))
     if wanted > _MOST_DECIMALS:
         return None
     decimals = _written_decimals(known, max(0, wanted))
-    return (2 if extent < 100 and decimals else 0) if unit not in ("", "%") else decimals
+    return (2 if extent < 100 and decimals else 0) if unit not in ("", "%", "°") else decimals
+
+
+def _quartiles(known: Floats, weights: Floats | None) -> tuple[float, float]:
+    """Return the smallest values with a quarter, and three quarters, of the weight at or below them."""
+    import numpy as np
+
+    if weights is None:
+        low, high = np.quantile(known, [0.25, 0.75], method="inverted_cdf")
+        return float(low), float(high)
+    order = np.argsort(known)
+    shares = np.cumsum(weights[order]) / weights.sum()
+    low, high = known[order[np.minimum(np.searchsorted(shares, [0.25, 0.75]), len(known) - 1)]]
+    return float(low), float(high)
 
 
 def _written_decimals(known: Floats, most: int) -> int:

@@ -93,7 +93,7 @@ class Array(Attribute):
     def check_value(self, name: str, value: Any, model: Any, sizes: Sizes) -> None:
         """Check type, sides and entries."""
         if not isinstance(value, np.ndarray) and not (self.sparse and scipy.sparse.issparse(value)):
-            raise ValueError(f"{name} is no array")
+            raise ValueError(f"{name} is not an array")
         array: Any = value
         dtypes, description = _DTYPES[self.dtype]
         if array.dtype.newbyteorder("=").name not in dtypes:
@@ -115,7 +115,7 @@ class Array(Attribute):
     def _check_entries(self, name: str, entries: Any, sizes: Sizes) -> None:
         if self.dtype == "text":
             if not all(type(entry) is str for entry in entries.flat):
-                raise ValueError(f"{name} has entries that are no text")
+                raise ValueError(f"{name} has entries that are not text")
             return
         if self.dtype == "bool" or not entries.size:
             return
@@ -203,7 +203,7 @@ class Columns(Attribute):
             raise ValueError(f"{name} is {value!r:.60}, and must be a mapping of arrays")
         for key, column in value.items():
             if not isinstance(column, np.ndarray) or column.ndim != 1 or column.dtype.kind not in "fiu":
-                raise ValueError(f"{name}[{key!r}] is no row of numbers")
+                raise ValueError(f"{name}[{key!r}] is not a row of numbers")
         lengths = {key: len(column) for key, column in value.items()}
         if len(set(lengths.values())) > 1:
             raise ValueError(f"{name} has columns of different lengths: {lengths}")
@@ -219,7 +219,7 @@ class ArrayTuple(Attribute):
             raise ValueError(f"{name} is {value!r:.60}, and must be a tuple of arrays")
         for item in value:
             if not isinstance(item, np.ndarray) or item.ndim != 1 or item.dtype.kind not in "biufO":
-                raise ValueError(f"{name} has an entry that is no row of numbers or text")
+                raise ValueError(f"{name} has an entry that is neither a row of numbers nor text")
             if item.dtype == object and not all(type(entry) is str for entry in item):
                 raise ValueError(f"{name} has entries that are neither numbers nor text")
 

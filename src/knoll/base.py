@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -23,7 +23,7 @@ from knoll._common.cost import Cost, linear_cost
 from knoll._schema import Attribute, check_attributes
 from knoll._system import resolve_threads
 from knoll.exceptions import ModelFileError
-from knoll.validation import N_JOBS, Rule, check_parameters, check_points
+from knoll.validation import N_JOBS, Rule, check_parameters, check_points, is_lazy
 
 Header = dict[str, Any]
 Arrays = dict[str, NDArray[Any]]
@@ -68,7 +68,8 @@ class Estimator(BaseEstimator):
         check_parameters(type(self).__name__, vars(self), self._rules)
 
     def _threads(self) -> int:
-        check_parameters(type(self).__name__, vars(self), {"n_jobs": N_JOBS})
+        if self.n_jobs is not None:  # it may have been set since the fit
+            check_parameters(type(self).__name__, vars(self), {"n_jobs": N_JOBS})
         return resolve_threads(self.n_jobs)
 
     def estimate_cost(self, X: Any) -> Cost:
@@ -85,20 +86,30 @@ class Estimator(BaseEstimator):
             How it is computed, memory beyond X at most, pairs in an iteration, seconds, and what would lower them.
         """
         self._check_parameters()
-        points = check_points(X, sparse=self._takes_sparse, n_jobs=self._threads())
-        return self._cost(*points.shape)
+        return self._cost(*self._shape_of(X))
+
+    def _shape_of(self, X: Any) -> tuple[int, int]:
+        """Check X and return its shape."""
+        n, d = check_points(X, sparse=self._takes_sparse, n_jobs=self._threads()).shape
+        return n, d
 
     def _cost(self, n: int, d: int) -> Cost:
         """Estimate a fit that passes over the rows a few times; families that do more have an estimate of their own."""
         remedy = "fit a sample of the rows and predict the others"
         return linear_cost("passes over the rows", n, 16 + 8 * d, float(n), 1e-9 * (d + 8), (4, 40), remedy)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled: all but the lazy labels of a dask collection, which would take it along."""
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if not is_lazy(value)}
+
     # ---- a fitted estimator as a plain header and arrays: the base of model files ----------------------------------
 
     def to_state(self) -> tuple[Header, Arrays]:
         """Return the fitted estimator as a header that JSON can hold and a mapping of arrays.
 
-        A random_state that is an object, not a number, is not kept: it has done its work.
+        A random_state that is an object, not a number, is not kept: it has done its work. Nor are lazy labels of a dask
+        collection, which would take it along.
         """
         check_is_fitted(self)
         header: Header = {
@@ -111,7 +122,11 @@ class Estimator(BaseEstimator):
         parameters = dict(self.get_params(deep=False))
         if isinstance(parameters.get("random_state"), np.random.RandomState | np.random.Generator):
             parameters["random_state"] = None
-        fitted = {name: value for name, value in vars(self).items() if _is_fitted_name(type(self), name)}
+        fitted = {
+            name: value
+            for name, value in vars(self).items()
+            if _is_fitted_name(type(self), name) and not is_lazy(value)
+        }
         for section, values in (("parameters", parameters), ("fitted", fitted)):
             for name, value in values.items():
                 header[section][name] = _pack(f"{section}.{name}", value, arrays)
@@ -130,7 +145,7 @@ class Estimator(BaseEstimator):
         """Rebuild a fitted estimator around the arrays themselves."""
         if not isinstance(header, dict) or "class" not in header:
             raise ModelFileError(
-                f"This is no state of a knoll estimator: expected a header with 'class', got {header!r:.60}."
+                f"This is not the state of a knoll estimator: expected a header with 'class', got {header!r:.60}."
             )
         if header["class"] != cls.__name__:
             raise ModelFileError(
@@ -141,7 +156,7 @@ class Estimator(BaseEstimator):
             fitted = _unpack_all(header["fitted"], arrays)
             estimator = cls(**parameters)
             if strange := sorted(name for name in fitted if not _is_fitted_name(cls, name)):
-                raise KeyError(f"{', '.join(strange)} is no fitted attribute")
+                raise KeyError(f"{', '.join(strange)} is not a fitted attribute")
             estimator.__dict__.update(fitted)
             estimator._check_parameters()
             check_attributes(estimator, cls._fitted)
@@ -151,6 +166,29 @@ class Estimator(BaseEstimator):
                 f"The state of this {cls.__name__} is damaged: {reason.rstrip('.')}. Save the model again."
             ) from None
         return estimator
+
+
+class FitPredictMixin:
+    """The `fit_predict` of estimators that label the rows of a fit; it precedes scikit-learn's mixins."""
+
+    def fit_predict(self: Any, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> NDArray[Any]:
+        """Fit X and return `labels_`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            As in `fit`.
+        y : ignored
+        sample_weight : array-like of shape (n_samples,), optional
+            As in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            `labels_`.
+        """
+        labels: NDArray[Any] = self.fit(X, sample_weight=sample_weight).labels_
+        return labels
 
 
 def _is_fitted_name(cls: type, name: str) -> bool:
@@ -189,7 +227,7 @@ def _pack(path: str, value: Any, arrays: Arrays) -> Any:
         }
     if isinstance(value, Mapping):
         if strange := [name for name in value if type(name) is not str]:
-            raise ModelFileError(f"{path} has the key {strange[0]!r:.60}, which is no text.")
+            raise ModelFileError(f"{path} has the key {strange[0]!r:.60}, which is not text.")
         return {"mapping": {name: _pack(f"{path}.{name}", item, arrays) for name, item in value.items()}}
     if isinstance(value, list | tuple):
         items = [_pack(f"{path}.{i}", item, arrays) for i, item in enumerate(value)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,13 @@ from knoll._common import seeding
 from knoll._common.rescale import exponent_of, extreme_exponent, largest_of, times_power
 from knoll._common.unique_rows import find_unique_rows, merge_equal_rows
 from knoll._system import resolve_threads
-from knoll._typing import Floats
+from knoll._typing import Floats, Indices
 from knoll.base import warn_caller
 from knoll.exceptions import BadData, SuspiciousResultWarning
 from knoll.validation import (
     N_JOBS,
     RANDOM_STATE,
+    Choice,
     Number,
     check_parameters,
     check_points,
@@ -29,6 +31,8 @@ from knoll.validation import (
 
 __all__ = ["EpsEstimate", "SigmaEstimate", "estimate_bandwidth", "estimate_eps", "estimate_sigma", "k_distances"]
 
+METRICS = ("euclidean", "manhattan", "chebyshev", "cosine")
+_METRIC = (Choice(METRICS),)
 _MOST_ROWS = 5000  # rows from which a bandwidth is taken: its work is their square
 _MOST_EXPONENT = 974  # coordinates below two to this have differences, and sums over columns, within float64
 _SQUARES = 400  # squares of numbers beyond 2^±400 might leave float64
@@ -36,6 +40,7 @@ _BLOCK = 2**22  # distances at a time
 _FENCE = 2.0  # interquartile ranges beyond the upper quartile that still count as the usual range
 _FAR_OUT = 3.0  # the same for the whole curve: what lies beyond is capped before the search for the bend
 _LEAST = 5e-324  # the smallest float64 above 0
+_DRAWN = 200  # points of a curve in a notebook
 _FLAT = 0.1  # a knee less than this below the chord of the curve is none
 
 
@@ -56,8 +61,19 @@ class EpsEstimate:
     def __str__(self) -> str:
         return f"{self.eps:g}: {self.reason}"
 
+    def _repr_html_(self) -> str:
+        """Return the value, its reason and its curve, for notebooks."""
+        return _estimate_html("ε", self.eps, self.reason, self.curve, self.share)
 
-def k_distances(X: ArrayLike, k: int, *, sample_weight: ArrayLike | None = None, n_jobs: int | None = None) -> Floats:
+
+def k_distances(
+    X: ArrayLike,
+    k: int,
+    *,
+    metric: str = "euclidean",
+    sample_weight: ArrayLike | None = None,
+    n_jobs: int | None = None,
+) -> Floats:
     """Compute for each row the least radius whose ball holds k rows, itself included.
 
     DBSCAN with this ε and min_samples=k makes the row a core point, and with any smaller ε not.
@@ -68,6 +84,8 @@ def k_distances(X: ArrayLike, k: int, *, sample_weight: ArrayLike | None = None,
         The points.
     k : int
         How many rows; the row itself is the first.
+    metric : {"euclidean", "manhattan", "chebyshev", "cosine"}, default="euclidean"
+        DBSCAN's metric.
     sample_weight : array-like of shape (n_samples,), default=None
         A weight of w counts as w rows.
     n_jobs : int or None, default=None
@@ -84,22 +102,28 @@ def k_distances(X: ArrayLike, k: int, *, sample_weight: ArrayLike | None = None,
     >>> scales.k_distances([[0.0], [1.0], [3.0]], k=2)
     array([1., 1., 2.])
     """
-    check_parameters("k_distances", {"k": k, "n_jobs": n_jobs}, {"k": (Number(1, whole=True),), "n_jobs": N_JOBS})
+    check_parameters(
+        "k_distances",
+        {"k": k, "metric": metric, "n_jobs": n_jobs},
+        {"k": (Number(1, whole=True),), "metric": _METRIC, "n_jobs": N_JOBS},
+    )
     points = check_points(X, n_jobs=n_jobs)
     weights = _check_counts(sample_weight, len(points), "k_distances")
-    return _k_distances(points, int(k), weights, resolve_threads(n_jobs))
+    return _k_distances(points, int(k), weights, resolve_threads(n_jobs), metric)
 
 
-def _k_distances(points: NDArray[Any], k: int, weights: Floats | None, threads: int) -> Floats:
+def _k_distances(
+    points: NDArray[Any], k: int, weights: Floats | None, threads: int, metric: str = "euclidean"
+) -> Floats:
     exponent = max(0, exponent_of(points) - _MOST_EXPONENT)
     points = times_power(points, -exponent)
     unique = merge_equal_rows(points, threads)
     if unique is not None:  # equal rows have one answer
         rows, mass = unique.sum_weights(weights, threads)
-        reaches = _reaches(np.ascontiguousarray(points[rows]), k, mass, threads)[unique.inverse]
+        reaches = _reaches(np.ascontiguousarray(points[rows]), k, mass, threads, metric)[unique.inverse]
     else:
-        reaches = _reaches(points, k, weights, threads)
-    return _brought_back(reaches, exponent)
+        reaches = _reaches(points, k, weights, threads, metric)
+    return reaches if metric == "cosine" else _brought_back(reaches, exponent)  # an angle has no unit
 
 
 def _brought_back(distances: Floats, exponent: int) -> Floats:
@@ -121,13 +145,13 @@ def _check_counts(sample_weight: Any, n: int, owner: str) -> Floats | None:
     return weights
 
 
-def _reaches(points: NDArray[Any], k: int, weights: Floats | None, threads: int) -> Floats:
+def _reaches(points: NDArray[Any], k: int, weights: Floats | None, threads: int, metric: str) -> Floats:
     n = len(points)
     reach = np.full(n, np.inf)
     total = float(n) if weights is None else float(weights.sum())
     if total < k:
         return reach
-    index = _core.Index(points, 0.0, "euclidean", 2.0, "auto", threads)
+    index = _core.Index(points, 0.0, metric, 2.0, "auto", threads)
     left, n_near = np.arange(n), min(k, n)
     while len(left):
         later = []
@@ -159,6 +183,7 @@ def estimate_eps(
     X: ArrayLike,
     min_samples: int | None = None,
     *,
+    metric: str = "euclidean",
     sample_weight: ArrayLike | None = None,
     n_jobs: int | None = None,
 ) -> EpsEstimate:
@@ -175,6 +200,8 @@ def estimate_eps(
         The points.
     min_samples : int, default=None
         DBSCAN's min_samples; None is twice the number of columns (Sander et al. 1998).
+    metric : {"euclidean", "manhattan", "chebyshev", "cosine"}, default="euclidean"
+        DBSCAN's metric.
     sample_weight : array-like of shape (n_samples,), default=None
         A weight of w counts as w rows.
     n_jobs : int or None, default=None
@@ -195,13 +222,13 @@ def estimate_eps(
     """
     check_parameters(
         "estimate_eps",
-        {"min_samples": min_samples, "n_jobs": n_jobs},
-        {"min_samples": (None, Number(1, whole=True)), "n_jobs": N_JOBS},
+        {"min_samples": min_samples, "metric": metric, "n_jobs": n_jobs},
+        {"min_samples": (None, Number(1, whole=True)), "metric": _METRIC, "n_jobs": N_JOBS},
     )
     points = check_points(X, n_jobs=n_jobs)
     weights = _check_counts(sample_weight, len(points), "estimate_eps")
     level = max(2, 2 * points.shape[1]) if min_samples is None else int(min_samples)
-    distances = _k_distances(points, level, weights, resolve_threads(n_jobs))
+    distances = _k_distances(points, level, weights, resolve_threads(n_jobs), metric)
     if not np.isfinite(distances).all():
         total = len(points) if weights is None else float(weights.sum())
         raise BadData(
@@ -214,7 +241,7 @@ def estimate_eps(
     curve = distances[kept][order]
     share = np.cumsum(mass[kept][order]) / mass.sum()
     if curve[-1] == 0:
-        eps = _half_gap(points[kept], resolve_threads(n_jobs))
+        eps = _half_gap(points[kept], resolve_threads(n_jobs), metric)
         reason = (
             f"every row equals {level} rows, itself included; this is half the least distance between distinct rows"
         )
@@ -255,12 +282,12 @@ def _fence(logs: Floats, upto: Floats, ranges: float) -> float:
     return float(upper + ranges * (upper - lower))
 
 
-def _half_gap(points: NDArray[Any], threads: int) -> float:
+def _half_gap(points: NDArray[Any], threads: int, metric: str) -> float:
     """Return half the least distance between distinct rows; 1 where all are equal."""
     distinct = points[find_unique_rows(points, threads).index]
     if len(distinct) == 1:
         return 1.0
-    return max(float(_k_distances(distinct, 2, None, threads).min()) / 2, _LEAST)
+    return max(float(_k_distances(distinct, 2, None, threads, metric).min()) / 2, _LEAST)
 
 
 def estimate_bandwidth(
@@ -380,6 +407,10 @@ class SigmaEstimate:
     def __str__(self) -> str:
         return f"{self.sigma:g}: {self.reason}"
 
+    def _repr_html_(self) -> str:
+        """Return the value, its reason and its curve, for notebooks."""
+        return _estimate_html("σ", self.sigma, self.reason, self.curve, self.share)
+
 
 def estimate_sigma(
     X: ArrayLike,
@@ -402,7 +433,8 @@ def estimate_sigma(
         Rows in a ball, the row in its middle included. None is the cube root of the number of rows, rounded up, at
         least 2.
     sample_weight : array-like of shape (n_samples,), default=None
-        A weight of w counts as w rows.
+        A weight of w counts as w rows. Weights of less than 1 on average, such as shares that add up to 1, are no
+        counts: they are multiplied by what makes their sum the number of distinct rows.
     n_jobs : int or None, default=None
         Threads.
 
@@ -442,6 +474,8 @@ def estimate_sigma(
         weights = np.minimum(weights, _HEAVY)
     rows = seeding.multiset(points, weights, threads)  # in an order that depends on contents alone
     distinct, mass = points[rows.rows], rows.weights
+    if (total := math.fsum(mass)) < len(distinct):  # repetitions add up to at least that
+        mass = mass / total * len(distinct)
     curve, share, level = _radii(distinct, mass, n_neighbors, threads)
     sigma = float(curve[np.searchsorted(share, 0.5)])
     reason = f"half of the rows have {level} rows, themselves included, within this distance"
@@ -476,7 +510,7 @@ def _radii(distinct: NDArray[Any], mass: Floats, n_neighbors: int | None, thread
     return radii[order], counted / counted[-1], level
 
 
-def _reach(points: NDArray[Any], mass: Floats, wanted: float, rows: NDArray[np.intp], threads: int) -> Floats:
+def _reach(points: NDArray[Any], mass: Floats, wanted: float, rows: Indices, threads: int) -> Floats:
     """Find the least radius around each of these rows that holds the weight `wanted`."""
     exponent = max(0, exponent_of(points) - _MOST_EXPONENT)
     points = times_power(points, -exponent)
@@ -494,3 +528,20 @@ def _reach(points: NDArray[Any], mass: Floats, wanted: float, rows: NDArray[np.i
         reach[left[found]] = distances[found, np.argmax(enough[found], axis=1)]
         left, n_near = left[~found], min(2 * n_near, len(points))
     return _brought_back(reach, exponent)
+
+
+def _estimate_html(symbol: str, value: float, reason: str, curve: Floats, share: Floats) -> str:
+    """Return an estimate as HTML: a sentence, and the curve that it was read from with the value across it."""
+    head = f"<p><b>{symbol} = {value:.6g}</b><br>{escape(reason)}</p>"
+    top = float(max(curve[-1], value)) if len(curve) else 0.0
+    if not (math.isfinite(top) and top > 0):
+        return head
+    at = np.unique(np.linspace(0, len(curve) - 1, _DRAWN).astype(np.int64))
+    points = " ".join(f"{300 * share[i]:.1f},{118 - 110 * (curve[i] / top):.1f}" for i in at)
+    y = 118 - 110 * (value / top)
+    return (
+        f'{head}<svg width="300" height="120" viewBox="0 0 300 120" role="img">'
+        f"<title>distances, sorted, and {symbol}</title>"
+        f'<polyline points="{points}" fill="none" stroke="#0072b2" stroke-width="2"/>'
+        f'<line x1="0" x2="300" y1="{y:.1f}" y2="{y:.1f}" stroke="#c8321e" stroke-dasharray="4 3"/></svg>'
+    )

@@ -88,7 +88,7 @@ def choose_n_components(
         The numbers to try; those above the number of rows of weight > 0 are left out.
     criterion : {"bic", "aic", "icl"}, default="bic"
         BIC for the number of Gaussians the density needs, ICL for well separated clusters, AIC for prediction.
-    covariance_types : sequence of {"full", "tied", "diag", "spherical"}, default=("full",)
+    covariance_types : sequence of str, default=("full",)
         The types to try.
     sample_weight : array-like of shape (n_samples,), default=None
         A weight of w counts as w rows, also in BIC's n.

@@ -18,7 +18,7 @@ from sklearn.utils.validation import validate_data
 from knoll import _core
 from knoll._system import resolve_threads
 from knoll._typing import Floats
-from knoll.exceptions import BadData, InvalidParameter, InvalidType
+from knoll.exceptions import BadData, CostError, InvalidParameter, InvalidType
 
 # ---- parameters are declared as data -------------------------------------------------------------------------------
 
@@ -164,6 +164,7 @@ def check_points(
     With `finite=False` the caller undertakes to call `refuse_not_finite` when its results turn out not to be finite:
     kernels whose sums show a NaN anyway need not read the data twice.
     """
+    refuse_lazy(X, "X", estimator)
     refuse_masked(X, "X")
     options: dict[str, Any] = {
         "dtype": list(_DTYPES),
@@ -200,6 +201,28 @@ def _is_ready(X: Any, estimator: Any, reset: bool, min_samples: int) -> bool:
     n, d = X.shape
     known = vars(estimator) if estimator is not None and not reset else {"n_features_in_": d}
     return n >= min_samples and d >= 1 and known.get("n_features_in_") == d and "feature_names_in_" not in known
+
+
+def is_lazy(data: Any) -> bool:
+    """Return whether data is a collection of dask, which NumPy would compute whole."""
+    return type(data).__module__.partition(".")[0] in ("dask", "dask_expr")
+
+
+def refuse_lazy(data: Any, name: str, estimator: Any = None) -> None:
+    """Raise CostError for a dask collection, lest it be computed whole by accident."""
+    if not is_lazy(data):
+        return
+    owner = "" if estimator is None else f"{type(estimator).__name__}: "
+    others = " and predict the others: predict takes collections" if hasattr(estimator, "predict") else ""
+    some = (
+        f"{name}[::100].compute()"
+        if getattr(data, "ndim", 0) and not hasattr(data, "columns")
+        else (f"{name}.sample(frac=0.01).compute()")
+    )
+    raise CostError(
+        f"{owner}{name} is a dask collection, and all of it would have to be in memory here. Take a sample, such as "
+        f"{some}{others}."
+    )
 
 
 def refuse_masked(data: Any, name: str) -> None:
@@ -287,6 +310,7 @@ def check_weights(
     """
     if sample_weight is None:
         return None
+    refuse_lazy(sample_weight, "sample_weight")
     refuse_masked(sample_weight, "sample_weight")
     if isinstance(sample_weight, numbers.Real):
         sample_weight = np.full(n, float(sample_weight))

@@ -6,11 +6,13 @@ import io
 import struct
 import tracemalloc
 
+import h5py
 import numpy as np
 import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet
 import pytest
+import scipy.sparse
 
 import knoll
 from knoll._system import peak_memory
@@ -57,8 +59,33 @@ def lying(data: bytes, old: int, new: int) -> bytes:
     return data.replace(struct.pack("<q", old), struct.pack("<q", new))
 
 
+def sparse_npz(shape: tuple[int, int]) -> bytes:
+    """Three entries of a matrix of any shape."""
+    sink = io.BytesIO()
+    scipy.sparse.save_npz(sink, scipy.sparse.coo_array((np.ones(3), ([0, 1, 2], [0, 1, 1])), shape=shape))
+    return sink.getvalue()
+
+
+def h5ad(rows: int, names: int, form: str = "array") -> bytes:
+    """An AnnData file of chunks that were never written."""
+    sink = io.BytesIO()
+    with h5py.File(sink, "w") as file:
+        chunks = {"compression": "gzip", "maxshape": (None,), "chunks": (1 << 16,)}
+        if form == "array":
+            file.create_dataset("X", shape=(rows, 2), dtype="f8", compression="gzip", chunks=(min(rows, 1 << 16), 2))
+        else:
+            group = file.create_group("X")
+            group.attrs.update({"encoding-type": "csr_matrix", "shape": (10, 2)})
+            for name, size in (("data", rows), ("indices", rows), ("indptr", 11)):
+                group.create_dataset(name, shape=(size,), dtype="f8" if name == "data" else "i8", **chunks)
+        file.create_group("obs").attrs["_index"] = "_index"
+        file["obs"].create_dataset("_index", shape=(names,), dtype="S8", **chunks)
+    return sink.getvalue()
+
+
 NUMBERS = pa.table({"x": np.zeros(ROWS), "y": np.arange(ROWS, dtype=np.float64)})
 ROOM = r"data unpacks to more than \S+ GB, half of the memory that is free. Take fewer rows, or the columns you need."
+TIMES = "data unpacks to more than 300 times its size, which no table does. If it is one, unpack it first."
 BOMBS = {
     "parquet-rows": (claiming(parquet(NUMBERS), HUGE), ROOM),
     "feather-rows": (lying(feather(NUMBERS), ROWS, HUGE), "data is damaged: "),
@@ -68,6 +95,10 @@ BOMBS = {
     "feather-lie": (lying(feather(NUMBERS), ROWS, 2 * ROWS), "data is damaged: "),
     "feather-plain-lie": (lying(feather(NUMBERS, "uncompressed"), ROWS, 2 * ROWS), "data is damaged: "),
     "feather-negative": (lying(feather(NUMBERS), ROWS, -1), "data (is damaged: |has no rows)"),
+    "npz-width": (sparse_npz((3, 10**8)), "data has 100000000 columns; at most 50000 are supported."),
+    "npz-rows": (sparse_npz((10**8, 2)), TIMES),
+    "h5ad": (h5ad(1 << 25, 3), TIMES),
+    "h5ad-sparse": (h5ad(1 << 25, 3, "csr_matrix"), TIMES),
     "parquet-lie": (claiming(parquet(NUMBERS), 2 * ROWS), "data is damaged: it claims 24690 rows and has 12345."),
 }
 
@@ -84,6 +115,13 @@ def test_a_file_that_claims_too_much_is_refused(tmp_path, monkeypatch, kind):
     assert peak_memory() < before + (1 << 28)  # a buffer may be reserved, but is not filled
 
 
+def test_names_of_rows_that_are_not_there_are_not_read(tmp_path):
+    (tmp_path / "data").write_bytes(h5ad(100, 1 << 26))
+    before = peak_memory()
+    assert read_table(tmp_path / "data").X.shape == (100, 2)
+    assert peak_memory() < before + (1 << 28)
+
+
 @pytest.mark.parametrize("kind", [name for name in BOMBS if name.startswith("feather")])
 def test_predict_is_as_careful(tmp_path, monkeypatch, capsys, kind):
     """It reads in pieces: each must fit."""
@@ -91,9 +129,9 @@ def test_predict_is_as_careful(tmp_path, monkeypatch, capsys, kind):
     (tmp_path / "data").write_bytes(BOMBS[kind][0])
     knoll.save(knoll.KMeans(2, random_state=0).fit(np.array([[0.0, 0.0], [1.0, 5.0], [9.0, 9.0]])), "m.knoll")
     assert main(["predict", "m.knoll", "data", "--out", "labels.csv"]) == 2
-    told = capsys.readouterr().err
-    assert told.count("\n") == 1
-    assert told.startswith("knoll: data ")
+    output = capsys.readouterr().err
+    assert output.count("\n") == 1
+    assert output.startswith("knoll: data ")
     assert not (tmp_path / "labels.csv").exists()
 
 
@@ -191,7 +229,7 @@ def test_categories(tmp_path):
 
 
 @pytest.mark.parametrize("write", [parquet, feather])
-def test_two_columns_of_one_name_are_told(tmp_path, write):
+def test_two_columns_of_one_name_are_reported(tmp_path, write):
     (tmp_path / "data").write_bytes(write(pa.Table.from_arrays([pa.array([1.0]), pa.array([2.0])], names=["x", "x"])))
     with pytest.raises(BadData, match=r"data has two columns named 'x'. Rename one of them."):
         read_table(tmp_path / "data")
@@ -223,10 +261,10 @@ def test_every_command_asks_before_it_unpacks(tmp_path, monkeypatch, capsys, wor
     before = peak_memory()
     code = main(list(words))
     assert peak_memory() < before + (1 << 27)
-    told = capsys.readouterr().err
+    output = capsys.readouterr().err
     if words[0] == "predict":
-        assert code == 0, told
+        assert code == 0, output
         assert (tmp_path / "labels.csv").read_bytes().count(b"\n") == 5 * rows + 1
     else:
-        assert (code, told.count("\n")) == (2, 1)
-        assert told.startswith("knoll: data unpacks to more than 300 times its size, which no table does.")
+        assert (code, output.count("\n")) == (2, 1)
+        assert output.startswith("knoll: data unpacks to more than 300 times its size, which no table does.")

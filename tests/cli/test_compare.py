@@ -50,11 +50,11 @@ def test_the_labels_have_a_column_for_each_method(results):
 def test_the_summary_tells_what_the_labels_hold(results):
     summary = json.loads((results / "summary.json").read_text())
     labels = pyarrow.parquet.read_table(results / "labels.parquet")
-    for method, told in summary["candidates"].items():
+    for method, output in summary["candidates"].items():
         found = labels[method].to_numpy()
-        assert told["n_clusters"] == len(np.unique(found[found >= 0]))
-        assert told["noise"] == (found < 0).mean()
-        assert sum(told["sizes"]) == (found >= 0).sum()
+        assert output["n_clusters"] == len(np.unique(found[found >= 0]))
+        assert output["noise"] == (found < 0).mean()
+        assert sum(output["sizes"]) == (found >= 0).sum()
     assert summary["recommendation"]["method"] in compared()
     assert summary["truth_scores"]["gaussian-mixture"]["ari"] == 1.0
     assert summary["data"]["columns"] == ["height", "width", "seen"]
@@ -82,12 +82,12 @@ def test_the_same_command_again_writes_the_same(results, table, tmp_path, call):
     assert (tmp_path / "again" / "labels.parquet").read_bytes() == (results / "labels.parquet").read_bytes()
 
 
-def without_times(told):
-    """A summary without what the clock and the place of the files say, and the digests of files that tell it too."""
-    if isinstance(told, dict):
+def without_times(output):
+    """A summary without what depends on the clock or on paths: times, the command, digests of such files."""
+    if isinstance(output, dict):
         timed = ("seconds", "command", "manifest", "sha256")
-        return {key: without_times(value) for key, value in told.items() if key not in timed}
-    return [without_times(value) for value in told] if isinstance(told, list) else told
+        return {key: without_times(value) for key, value in output.items() if key not in timed}
+    return [without_times(value) for value in output] if isinstance(output, list) else output
 
 
 def test_the_same_seed_gives_the_same_bytes_for_any_number_of_threads(table, tmp_path, call):
@@ -96,8 +96,8 @@ def test_the_same_seed_gives_the_same_bytes_for_any_number_of_threads(table, tmp
         assert call("compare", table, *words) == (0, "", "")
     one, two = (tmp_path / "1", tmp_path / "2")
     assert (one / "labels.csv").read_bytes() == (two / "labels.csv").read_bytes()
-    told = [without_times(json.loads((out / "summary.json").read_text())) for out in (one, two)]
-    assert json.dumps(told[0]) == json.dumps(told[1])
+    output = [without_times(json.loads((out / "summary.json").read_text())) for out in (one, two)]
+    assert json.dumps(output[0]) == json.dumps(output[1])
     for model in os.listdir(one / "models"):
         assert (one / "models" / model).stat().st_size == (two / "models" / model).stat().st_size
 

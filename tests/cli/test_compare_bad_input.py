@@ -75,8 +75,8 @@ def test_one_row(refused):
 
 
 def test_nothing_but_text(refused):
-    told = refused("name,kind\nbob,a\neve,b\n")
-    assert told == (
+    output = refused("name,kind\nbob,a\neve,b\n")
+    assert output == (
         "data.csv has no column to cluster on ('name' is an identifier, a different text in every row; "
         "'kind' is an identifier, a different text in every row)."
     )
@@ -92,8 +92,8 @@ def test_mixed_encodings(refused, tmp_path, call):
         f"{'größe' * 120},{x},{y}".encode("latin-1" if i > 115 else "utf-8") for i, (x, y) in enumerate(two_groups())
     ]
     content = b"name,x,y\n" + b"\n".join(lines) + b"\n"
-    told = refused(content, "--id", "name")
-    assert told == "data.csv: column 'name' has text in more than one encoding. Save the file as UTF-8."
+    output = refused(content, "--id", "name")
+    assert output == "data.csv: column 'name' has text in more than one encoding. Save the file as UTF-8."
     code, text, _ = call("compare", tmp_path / "in" / "data.csv", "--out", tmp_path / "out", *QUICK)
     assert code == 0
     assert "left out: name (text in more than one encoding; save the file as UTF-8 to use it)" in text
@@ -102,8 +102,8 @@ def test_mixed_encodings(refused, tmp_path, call):
 def test_a_column_of_dates(refused, tmp_path, call):
     """They are numbers of days, unless they are in several formats."""
     days = ["2024-03-04", "05.03.2024", "Mar 6, 2024", "2024-03-09"] * 30
-    told = refused("when\n" + "\n".join(f'"{day}"' for day in days) + "\n")
-    assert told == (
+    output = refused("when\n" + "\n".join(f'"{day}"' for day in days) + "\n")
+    assert output == (
         "data.csv has no column to cluster on ('when' is dates in several formats: row 1 has '2024-03-04', "
         "row 2 has '05.03.2024', row 3 has 'Mar 6, 2024'; write them in one)."
     )
@@ -125,8 +125,8 @@ def test_what_is_not_finite_is_named_by_row_and_column(refused, value):
 
 
 def test_what_is_not_finite_in_an_array(refused):
-    told = refused(npy(np.array([[1.0, 2.0], [np.inf, 3.0]])), "--missing", "error", name="data.npy")
-    assert "the first in row 2, column 'column 1'" in told
+    output = refused(npy(np.array([[1.0, 2.0], [np.inf, 3.0]])), "--missing", "error", name="data.npy")
+    assert "the first in row 2, column 'column 1'" in output
 
 
 def test_missing_values_can_be_dropped_or_filled(tmp_path, call):
@@ -153,8 +153,8 @@ def test_constant_columns(refused, tmp_path, call):
 
 
 def test_a_hundred_thousand_copies_of_a_row(refused):
-    told = refused("x,y\n" + "1,2\n" * 10**5)
-    assert told == "data.csv: all 100000 rows are the same, so there is nothing to cluster."
+    output = refused("x,y\n" + "1,2\n" * 10**5)
+    assert output == "data.csv: all 100000 rows are the same, so there is nothing to cluster."
 
 
 def test_one_column_is_a_table(tmp_path, call):
@@ -167,8 +167,8 @@ def test_one_column_is_a_table(tmp_path, call):
 
 def test_a_row_without_a_class(refused):
     rows = [f"{x},{y},{'' if i == 4 else 'k'}" for i, (x, y) in enumerate(two_groups())]
-    told = refused("x,y,kind\n" + "\n".join(rows) + "\n", "--truth", "kind")
-    assert told == (
+    output = refused("x,y,kind\n" + "\n".join(rows) + "\n", "--truth", "kind")
+    assert output == (
         "data.csv: row 5 has no class in column 'kind' of --truth. "
         "Give it one, such as 'unknown', or leave the row out."
     )
@@ -193,8 +193,8 @@ def test_a_million_columns(refused):
 
 
 def test_a_cell_without_end(refused):
-    told = refused("x" * 200_000)
-    assert told == (
+    output = refused("x" * 200_000)
+    assert output == (
         "data.csv cannot be read: a cell has more than 131072 characters. Shorten it, or leave that column out."
     )
 
@@ -238,7 +238,7 @@ def test_an_array_that_claims_to_be_huge(refused):
     assert refused(content, name="data.npy").startswith("data.npy is damaged: ")
 
 
-def test_too_little_for_any_method_is_told(tmp_path, call):
+def test_too_little_for_any_method_is_reported(tmp_path, call):
     """When no method can be fitted there is nothing to write, and each says why."""
     (tmp_path / "data.csv").write_text("x,y\n" + "".join(f"{x},{y}\n" for x, y in two_groups()))
     words = ("--quiet", "--methods", "dbscan", "--set", "dbscan.metric=precomputed")

@@ -153,7 +153,7 @@ def test_ctrl_c_in_a_process_of_its_own(tmp_path):
             break
     time.sleep(0.05)
     run.send_signal(signal.SIGINT)
-    told = run.communicate(timeout=60)[1]
-    assert run.returncode == 130, told
-    assert told.endswith("knoll: interrupted; the finished results are in comparison.\n")
+    output = run.communicate(timeout=60)[1]
+    assert run.returncode == 130, output
+    assert output.endswith("knoll: interrupted; the finished results are in comparison.\n")
     assert (tmp_path / "comparison" / "models" / "kmeans.knoll").exists()

@@ -43,7 +43,7 @@ def test_words_become_values():
         (["--methods", ","], "--methods is empty. Choose from: mixed-mixture, k-prototypes, gaussian-mixture, kmeans,"),
         (["--set", "eps=1"], "--set takes METHOD.NAME=VALUE, such as dbscan.eps=0.3, got 'eps=1'."),
         (["--set", "dbscan.epz=1"], "parameters: dbscan has no 'epz'. It has"),
-        (["--set", "dbscn.eps=1"], "parameters: there is no method 'dbscn'."),
+        (["--set", "dbscn.eps=1"], "parameters: unknown method 'dbscn'. Choose from: mixed-mixture,"),
         (["--set", "dbscan.eps=-1"], "DBSCAN: eps must be > 0, got -1."),
         (
             ["--set", "dbscan.eps=near"],
@@ -91,7 +91,7 @@ def test_a_parameter_by_hand(table, tmp_path, call):
     assert "--set dbscan.eps=0.4 --set gmm.covariance_type=diag" in found["command"]
 
 
-def test_a_method_that_fails_is_told_and_the_others_stay(table, tmp_path, call):
+def test_a_method_that_fails_is_reported_and_the_others_stay(table, tmp_path, call):
     """Rows that are no distances: DBSCAN cannot work on them, the others can."""
     code, text, _ = call("compare", table, "--out", tmp_path / "out", "--set", "dbscan.metric=precomputed", *QUICK)
     assert code == 0

@@ -164,7 +164,11 @@ def test_other_answers_are_listed(found, points):
         advice = replace(found.recommendation, alternatives=some)
         text = comparison_page(replace(found, recommendation=advice), points, name="x", seconds=0.0)
         assert words in text
-        assert f"<b>alternative-1</b>. A finer one: k-means, {other.n_clusters} clusters" in text
+        words = (
+            f"A finer one: k-means, {other.n_clusters} clusters; expected agreement with the true clusters "
+            f"{other.expected:.2f}; adjusted Rand index with the recommended one 0.50."
+        )
+        assert f"<b>alternative-1</b>. {words}" in text
 
 
 def test_a_large_table_is_a_small_page():
@@ -176,7 +180,7 @@ def test_a_large_table_is_a_small_page():
     assert len(text.encode()) < 1_000_000
 
 
-def test_a_shortcut_is_told_with_its_certificate():
+def test_a_shortcut_is_reported_with_its_certificate():
     X = np.random.default_rng(0).normal(size=(3_000, 2)) + np.repeat([[0.0], [8.0]], 1_500, axis=0)
     big = compare(X, methods=["spectral"], k=[2], budget=0.5)
     taken = big.candidates["spectral"].shortcut
@@ -279,12 +283,12 @@ def test_numbers_for_people(value, text):
 
 def test_relations_are_bounded_in_rows_and_time(found, points):
     scaled = found.scaling.apply(points)
-    arrows, told = related(found, scaled, 60.0)
-    assert told == "Certified on all rows."
+    arrows, output = related(found, scaled, 60.0)
+    assert output == "Certified on all rows."
     assert {one.certificate.verdict for one in arrows} <= {"holds", "does not apply"}
     assert sum(one.certificate.holds for one in arrows) >= 5
-    none, told = related(found, scaled, -1.0)
+    none, output = related(found, scaled, -1.0)
     assert none == []
-    assert "Omitted because of the time limit: mixture-to-kmeans" in told
+    assert "Omitted because of the time limit: mixture-to-kmeans" in output
     pair = replace(found, candidates={name: found.candidates[name] for name in ("kmeans", "dbscan")})
     assert related(pair, scaled, 60.0)[0] == []

@@ -93,11 +93,11 @@ def test_stages_that_pass_quickly_take_no_line(monkeypatch, capsys):
     with _progress.showing() as show:
         for event in ("kmeans choosing", "kmeans fitting", "dbscan choosing", "dbscan fitting", "dbscan fitting"):
             show(Event(*event.split(), 0.5, None, 10**6))
-    told = [line.split(" % ")[1].split(",")[0] for line in capsys.readouterr().err.splitlines()]
-    assert told == ["k-means: choosing", "DBSCAN: choosing", "DBSCAN: fitting"]
+    output = [line.split(" % ")[1].split(",")[0] for line in capsys.readouterr().err.splitlines()]
+    assert output == ["k-means: choosing", "DBSCAN: choosing", "DBSCAN: fitting"]
 
 
-def test_a_sample_is_told_with_its_certificate(tmp_path, call):
+def test_a_sample_is_reported_with_its_certificate(tmp_path, call):
     """The column of rows that were fitted stands there only if some were not."""
     rows = np.random.default_rng(0).normal(size=(1500, 2)) + np.repeat([[0.0], [9.0]], 750, axis=0)
     np.save(tmp_path / "x.npy", rows)
@@ -106,9 +106,10 @@ def test_a_sample_is_told_with_its_certificate(tmp_path, call):
     assert code == 0
     assert "  fitted on" in text
     assert " sample of 436, the rest by predict" in text
-    told = " ".join(text.split())
+    output = " ".join(text.split())
     assert (
-        "spectral clustering: fitted on 29 % of the rows, the others labelled by predict; adjusted Rand index " in told
+        "spectral clustering: fitted on 29 % of the rows, the others labelled by predict; adjusted Rand index "
+        in output
     )
 
 

@@ -49,7 +49,7 @@ def test_a_file_holds_what_stdout_would(call, tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["iris.csv"]
 
 
-def test_a_place_that_cannot_be_written_to(call, tmp_path):
+def test_a_path_that_cannot_be_written_to(call, tmp_path):
     (tmp_path / "file").write_text("kept")
     below_a_file, nowhere = tmp_path / "file" / "iris.csv", tmp_path / "no" / "iris.csv"
     for out, reason in [

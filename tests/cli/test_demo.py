@@ -62,8 +62,8 @@ def test_the_story_of_the_paper_can_be_read_from_the_table(shown):
 
 def test_every_parameter_is_shown(shown):
     text, _ = shown
-    for name, told in demo.SETTINGS.items():
-        assert f"{name}: k={told.k}, sigma={told.sigma:g}, " in text
+    for name, output in demo.SETTINGS.items():
+        assert f"{name}: k={output.k}, sigma={output.sigma:g}, " in text
 
 
 def test_the_picture_is_a_whole_png_alone_in_its_folder(shown):
@@ -87,7 +87,7 @@ def test_the_picture_is_a_whole_png_alone_in_its_folder(shown):
         assert (np.abs(pixels - color).max(axis=2) < 0.15).sum() > 1000
 
 
-def test_a_place_that_cannot_be_written_to_is_told_before_the_work(knoll, tmp_path):
+def test_a_path_that_cannot_be_written_to_is_refused_before_the_work(knoll, tmp_path):
     (tmp_path / "file").touch()
     before = time.perf_counter()
     done = knoll("demo", "--out", tmp_path / "file" / "demo")

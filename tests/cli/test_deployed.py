@@ -80,14 +80,16 @@ def predicted(folder, method: str, *words: str) -> dict[str, list]:
 
 def test_predict_gives_the_labels_of_the_report(results):
     name, folder, labels = results
-    told = json.loads((folder / "out" / "summary.json").read_text())["candidates"]
-    assert len(told) >= 7
-    for method in (*told, *(name for name in labels if name.startswith("alternative-"))):
+    output = json.loads((folder / "out" / "summary.json").read_text())["candidates"]
+    assert len(output) >= 7
+    for method in (*output, *(name for name in labels if name.startswith("alternative-"))):
         found = predicted(folder, method)
         assert found["name"] == labels["name"], method
         assert found["label"] == labels[method], method
-    assert told["gaussian-mixture"]["groups"] is not None or name != "bent"  # else nothing would be tested
-    assert told["gaussian-mixture"]["n_clusters"] == len({label for label in labels["gaussian-mixture"] if label >= 0})
+    assert output["gaussian-mixture"]["groups"] is not None or name != "bent"  # else nothing would be tested
+    assert output["gaussian-mixture"]["n_clusters"] == len(
+        {label for label in labels["gaussian-mixture"] if label >= 0}
+    )
 
 
 def test_probabilities_are_those_of_the_report_and_the_label_is_the_largest(results):
@@ -108,14 +110,14 @@ def test_probabilities_are_those_of_the_report_and_the_label_is_the_largest(resu
 
 def test_inspect_tells_the_clusters(results, capsys):
     _, folder, _ = results
-    told = json.loads((folder / "out" / "summary.json").read_text())["candidates"]["gaussian-mixture"]
+    output = json.loads((folder / "out" / "summary.json").read_text())["candidates"]["gaussian-mixture"]
     path = str(folder / "out" / "models" / "gaussian-mixture.knoll")
     assert main(["inspect", path, "--json"]) == 0
     info = json.loads(capsys.readouterr().out)
-    assert (info["class"], info["clusters"]) == ("GaussianMixture", told["groups"])
+    assert (info["class"], info["clusters"]) == ("GaussianMixture", output["groups"])
     assert main(["inspect", path]) == 0
-    line = f"clusters    {told['n_clusters']} clusters of {told['parameters']['n_components']} labels: "
-    assert (line in capsys.readouterr().out) == (told["groups"] is not None)
+    line = f"clusters    {output['n_clusters']} clusters of {output['parameters']['n_components']} labels: "
+    assert (line in capsys.readouterr().out) == (output["groups"] is not None)
 
 
 @pytest.mark.parametrize("scale", ["standard", "none"])

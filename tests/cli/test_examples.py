@@ -16,11 +16,12 @@ from knoll.cli import main
 from knoll.cli._app import COMMANDS
 
 LONG = {"tour"}  # test_tour.py runs it; here its words are only read
+SERVES = {"explore"}  # until it is stopped, or nobody has a page of it
 
 
 def examples(name: str) -> list[str]:
-    told = importlib.import_module(f"knoll.cli.{name}").command.help
-    return re.findall(r"^ +knoll (.*)$", told[told.index("Example") :], re.M)
+    output = importlib.import_module(f"knoll.cli.{name}").command.help
+    return re.findall(r"^ +knoll (.*)$", output[output.index("Example") :], re.M)
 
 
 @pytest.fixture
@@ -40,12 +41,17 @@ def test_there_is_one_for_each():
 
 
 @pytest.mark.parametrize("example", [line for name in COMMANDS for line in examples(name)])
-def test_an_example_runs(files, capsys, example):
+def test_an_example_runs(files, knoll, capsys, example):
     words = shlex.split(example)
     if words[0] in LONG:
         command = importlib.import_module(f"knoll.cli.{words[0]}").command
         with command.make_context(words[0], words[1:]) as context:
             assert str(context.params["out"]) == words[-1]
+        return
+    if words[0] in SERVES:
+        done = knoll(*words, "--no-open", "--idle", "0.005", cwd=os.getcwd())
+        assert done.returncode == 0, done.stderr
+        assert re.match(r"http://127\.0\.0\.1:\d+/#\S+\n", done.stdout)
         return
     # what the examples write is new to a newcomer; here some of it is there already
     known = importlib.import_module(f"knoll.cli.{words[0]}").command.params
@@ -59,7 +65,7 @@ SHELLS = {"bash": "complete -o nosort -F", "zsh": "#compdef knoll", "fish": "com
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_a_shell_is_told_how_to_ask(knoll, shell):
+def test_a_shell_is_reported_how_to_ask(knoll, shell):
     done = knoll(env={"_KNOLL_COMPLETE": f"{shell}_source"} | path())
     assert done.returncode == 0
     assert SHELLS[shell] in done.stdout

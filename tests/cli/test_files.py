@@ -35,7 +35,7 @@ def test_a_block_that_fails_leaves_the_old_file_and_nothing_else(tmp_path, error
     assert os.listdir(tmp_path) == ["a.bin"]
 
 
-def test_an_error_of_the_disk_is_told_as_such(tmp_path):
+def test_an_error_of_the_disk_is_reported_as_such(tmp_path):
     def fail():
         with whole_file(tmp_path / "a.txt"):
             raise OSError(28, "No space left on device")

@@ -116,16 +116,16 @@ def test_json_tells_all(call, table, tmp_path):
     out = tmp_path / "m.knoll"
     code, text, errors = call("fit", "dbscan", table, "--param", "eps=0.4", "--out", out, "--json", "--scale", "robust")
     assert (code, errors) == (0, "")
-    told = json.loads(text)
-    assert told["class"] == "DBSCAN"
-    assert told["parameters"] == {"eps": 0.4}
-    assert told["data"]["columns"] == ["a", "b"]
-    assert told["data"]["left_out"] == {"name": "an identifier, a different text in every row"}
-    assert [column["type"] for column in told["data"]["types"]] == ["id", "number", "number"]
-    assert sum(told["sizes"]) + told["noise"] == 90
-    assert told["sha256"] == models.inspect(out).digest
-    assert told["bytes"] == out.stat().st_size
-    assert told["scale"] == "robust"
+    output = json.loads(text)
+    assert output["class"] == "DBSCAN"
+    assert output["parameters"] == {"eps": 0.4}
+    assert output["data"]["columns"] == ["a", "b"]
+    assert output["data"]["left_out"] == {"name": "an identifier, a different text in every row"}
+    assert [column["type"] for column in output["data"]["types"]] == ["id", "number", "number"]
+    assert sum(output["sizes"]) + output["noise"] == 90
+    assert output["sha256"] == models.inspect(out).digest
+    assert output["bytes"] == out.stat().st_size
+    assert output["scale"] == "robust"
 
 
 def test_quiet_says_nothing(call, table, tmp_path):
@@ -328,3 +328,10 @@ def test_the_model_is_the_one_that_python_would_fit(call, table, tmp_path):
     call("fit", "gmm", table, "--scale", "none", "--param", "n_components=3", "--out", tmp_path / "m.knoll")
     expected = package.GaussianMixture(3, random_state=0).fit(ROWS)
     assert package.load(tmp_path / "m.knoll").means_.tobytes() == expected.means_.tobytes()
+
+
+def test_the_help_lists_every_method():
+    from knoll.cli.fit import _method_names, command
+
+    listed = command.help.split("METHOD is one of ")[1].split(". DATA")[0]
+    assert listed.split(", ") == _method_names()

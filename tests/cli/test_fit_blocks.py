@@ -76,7 +76,7 @@ def test_a_pattern_of_files(call, tmp_path, monkeypatch):
             "which --log cannot be. Leave it out, or raise",
         ),
         (["kmeans", "x.npy", "--memory", "1kB", "--scale", "robust"], "scale 'robust' needs the quartiles"),
-        (["kmeans", "x.npy", "--memory", "much"], "'much' is no size. Write 500MB or 4GB."),
+        (["kmeans", "x.npy", "--memory", "much"], "'much' is not a size. Write 500MB or 4GB."),
         (["kmeans", "nan.npy", "--memory", "1kB"], "a NaN at row 6789, column 'column 2'"),
         (["kmeans", "none-*.npy"], "There is no file none-*.npy"),
     ],

@@ -33,13 +33,13 @@ def test_it_shows_class_parameters_columns_and_digest(call):
 def test_json_has_it_all(call):
     code, text, _ = call("inspect", FIRST, "--json")
     assert code == 0
-    told = json.loads(text)
-    assert told["class"] == "GaussianMixture"
-    assert told["sha256"] == models.inspect(FIRST).digest
-    assert told["preparation"]["columns"] == ["sepal length (cm)", "petal length (cm)"]
-    assert told["parameters"]["n_components"] == 3
-    assert told["fitted"]["noise_log_density_"] == "-inf"
-    assert told["bytes"] == FIRST.stat().st_size
+    output = json.loads(text)
+    assert output["class"] == "GaussianMixture"
+    assert output["sha256"] == models.inspect(FIRST).digest
+    assert output["preparation"]["columns"] == ["sepal length (cm)", "petal length (cm)"]
+    assert output["parameters"]["n_components"] == 3
+    assert output["fitted"]["noise_log_density_"] == "-inf"
+    assert output["bytes"] == FIRST.stat().st_size
 
 
 def test_quiet_tells_by_the_exit_code_alone(call, tmp_path):
@@ -55,12 +55,12 @@ def test_quiet_tells_by_the_exit_code_alone(call, tmp_path):
     ("content", "words"),
     [
         (b"", "is empty."),
-        (b"x,y\n1,2\n", "is no model file of knoll: it begins with b'x,y"),
+        (b"x,y\n1,2\n", "is not a knoll model file: it begins with b'x,y"),
         (FIRST.read_bytes()[:100], "is cut short: it has 100 of"),
         (FIRST.read_bytes() + b"more", "has 4 bytes after the end of the model."),
     ],
 )
-def test_what_is_no_model_is_told_in_a_line(call, tmp_path, content, words):
+def test_what_is_no_model_is_reported_in_a_line(call, tmp_path, content, words):
     path = tmp_path / "m.knoll"
     path.write_bytes(content)
     code, text, errors = call("inspect", path)

@@ -156,7 +156,7 @@ def test_info_prints_what_show_build_prints(knoll):
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 @pytest.mark.parametrize("words", [["--help"], ["info"], ["datasets", "digits"]])
-def test_a_full_disk_is_told_in_one_line(words):
+def test_a_full_disk_is_reported_in_one_line(words):
     with open("/dev/full", "w") as full:
         done = subprocess.run(
             [sys.executable, "-m", "knoll", *words], stdout=full, stderr=subprocess.PIPE, text=True, timeout=120
@@ -166,7 +166,7 @@ def test_a_full_disk_is_told_in_one_line(words):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX shell")
-def test_a_closed_output_is_told_in_one_line():
+def test_a_closed_output_is_reported_in_one_line():
     line = f"{shlex.quote(sys.executable)} -m knoll datasets digits >&-"
     done = subprocess.run(line, shell=True, stderr=subprocess.PIPE, text=True, timeout=120)
     assert done.returncode == 2
@@ -205,5 +205,5 @@ def test_a_folder_without_permission_is_no_bug(tmp_path, monkeypatch, capsys):
 
     monkeypatch.setattr("pathlib.Path.is_file", refuse)
     assert main(["datasets", "iris", "--out", str(tmp_path / "a.csv")]) == 2
-    told = f"knoll: cannot use {tmp_path / 'a.csv'}: Permission denied. Choose another path.\n"
-    assert capsys.readouterr().err == told
+    message = f"knoll: cannot use {tmp_path / 'a.csv'}: Permission denied. Choose another path.\n"
+    assert capsys.readouterr().err == message

@@ -122,10 +122,10 @@ def test_a_pipe(model, labels, warm_knoll):
 def test_ids_probabilities_and_parquet(call, model, labels, tmp_path):
     path, out = tmp_path / "new.csv", tmp_path / "labels.parquet"
     path.write_text(text())
-    code, told, errors = call("predict", model, path, "--id", "name", "--proba", "--out", out)
+    code, message, errors = call("predict", model, path, "--id", "name", "--proba", "--out", out)
     assert (code, errors) == (0, "")
-    assert told.startswith(f"{path} by GaussianMixture → {out}: 90 rows in ")
-    assert told.endswith("3 clusters\n")
+    assert message.startswith(f"{path} by GaussianMixture → {out}: 90 rows in ")
+    assert message.endswith("3 clusters\n")
     stored = pa.parquet.read_table(out)
     assert stored.column_names == ["name", "label", "p_0", "p_1", "p_2"]
     assert stored["name"].to_pylist() == [f"r{i}" for i in range(90)]
@@ -135,7 +135,7 @@ def test_ids_probabilities_and_parquet(call, model, labels, tmp_path):
     assert shares.tobytes() == read.estimator.predict_proba(read.preparation.apply(ROWS)).tobytes()
 
 
-def test_a_table_without_rows_is_told_so(call, tmp_path):
+def test_a_table_without_rows_is_reported_so(call, tmp_path):
     """Also where the model has no names for its columns."""
     package.save(package.KMeans(2, random_state=0).fit(ROWS), tmp_path / "m.knoll")
     pa.parquet.write_table(ARROW.slice(0, 0), tmp_path / "t.parquet")
@@ -312,7 +312,7 @@ def test_other_mistakes_are_one_line(call, model, tmp_path):
     assert call("predict", model, new, "--out", out, "--force", "--quiet") == (0, "", "")
     assert call("predict", model, "nope.csv")[2] == "knoll: There is no file nope.csv.\n"
     assert call("predict", "nope.knoll", new)[2] == "knoll: There is no file nope.knoll.\n"
-    assert "is no model file of knoll" in call("predict", new, new)[2]
+    assert "is not a knoll model file" in call("predict", new, new)[2]
     assert "has no column 'z'" in call("predict", model, new, "--id", "z")[2]
     assert "cannot be read: Is a directory" in call("predict", model, tmp_path)[2]
     (tmp_path / "bad.csv").write_text("label,a,b\n1,2,3\n")
@@ -324,8 +324,8 @@ def test_json_goes_where_labels_do_not(call, model, tmp_path):
     (tmp_path / "new.csv").write_text(text())
     _, out, errors = call("predict", model, tmp_path / "new.csv", "--json")
     assert out.startswith("row,label\n")
-    told = json.loads(errors)
-    assert told["rows"] == sum(told["counts"].values()) == 90
+    message = json.loads(errors)
+    assert message["rows"] == sum(message["counts"].values()) == 90
     _, out, errors = call("predict", model, tmp_path / "new.csv", "--json", "--out", tmp_path / "l.csv")
     assert json.loads(out)["class"] == "GaussianMixture"
     assert errors == ""

@@ -88,7 +88,7 @@ def test_a_registered_method_is_in_terminal_report_models_and_fit(toy, call, tmp
 
 
 def test_an_unregistered_method_is_refused_with_the_list(call, tmp_path):
-    with pytest.raises(knoll.exceptions.InvalidParameter, match=r"there is no 'median-cut'\. Choose some of mixed-"):
+    with pytest.raises(knoll.exceptions.InvalidParameter, match=r"unknown method 'median-cut'\. Choose from: mixed-"):
         knoll.compare(np.eye(4), methods=["median-cut"])
     assert call("fit", "median-cut", "x.csv")[0] == 2
 

@@ -65,7 +65,7 @@ def test_too_many_rows_are_sampled_and_said_so(call, tmp_path, monkeypatch):
     assert "measured on 100 evenly spaced rows of 150" in text
 
 
-def test_mistakes_are_told_in_a_line(call):
+def test_mistakes_are_reported_in_a_line(call):
     code, _, errors = call("relate", "iris", "--only", "x")
     assert code == 2
     assert "No relation is called 'x'" in errors
@@ -99,7 +99,7 @@ def test_the_json_is_json(call, tmp_path):
     assert stored[0]["numbers"]["eigengap"] is None
 
 
-def test_a_place_that_cannot_be_written_names_its_own_option(call, tmp_path):
+def test_a_path_that_cannot_be_written_names_its_own_option(call, tmp_path):
     code, _, errors = call("relate", "iris", "--only", QUICK, "--json", tmp_path / "no" / "x.json")
     assert code == 2
     assert errors.endswith("Choose another path with --json.\n")

@@ -27,47 +27,49 @@ def bare(tmp_path, warm_knoll):
 
 def test_certificates(bare):
     words = ("relate", "iris", "--only", "gaussian-is-mixture-of-one", "--json", "-")
-    code, text, told = bare(*words)
+    code, text, message = bare(*words)
     assert code == 0
     assert [each["verdict"] for each in json.loads(text)] == ["holds"]
-    assert told.startswith("iris: 150 rows, 4 columns\n✓ gaussian-is-mixture-of-one")
-    code, text, told = bare(*words, "--quiet")
-    assert (code, told) == (0, "")
+    assert message.startswith("iris: 150 rows, 4 columns\n✓ gaussian-is-mixture-of-one")
+    code, text, message = bare(*words, "--quiet")
+    assert (code, message) == (0, "")
     assert len(json.loads(text)) == 1
 
 
 def test_a_model(bare, tmp_path):
-    code, data, told = bare("fit", "kmeans", "iris", "--param", "n_clusters=3", "--out", "-")
+    code, data, message = bare("fit", "kmeans", "iris", "--param", "n_clusters=3", "--out", "-")
     assert code == 0
-    assert "KMeans(random_state=0, n_clusters=3): 3 clusters" in told
-    assert "-: SHA-256 " in told
+    assert "KMeans(random_state=0, n_clusters=3): 3 clusters" in message
+    assert "-: SHA-256 " in message
     (tmp_path / "m.knoll").write_bytes(data)
     assert package.models.read(tmp_path / "m.knoll").estimator.n_clusters == 3
 
 
 def test_labels(bare):
     for more in ((), ("--json",), ("--quiet",)):
-        code, text, told = bare("fit", "kmeans", "iris", "--param", "n_clusters=3", "--labels", "-", *more)
+        code, text, message = bare("fit", "kmeans", "iris", "--param", "n_clusters=3", "--labels", "-", *more)
         assert code == 0
         rows = list(csv.reader(io.StringIO(text.decode())))
         assert (rows[0], len(rows)) == (["row", "label"], 151)
-        assert told == "" if "--quiet" in more else "3" in told
+        assert message == "" if "--quiet" in more else "3" in message
         if "--json" in more:
-            assert json.loads(told)["labels"] == "-"
-    code, text, told = bare("fit", "kmeans", "iris", "--labels", "-", "--out", "-")
-    assert (code, text, told) == (2, b"", "knoll: - is named for two outputs. Give each its own name.\n")
+            assert json.loads(message)["labels"] == "-"
+    code, text, message = bare("fit", "kmeans", "iris", "--labels", "-", "--out", "-")
+    assert (code, text, message) == (2, b"", "knoll: - is named for two outputs. Give each its own name.\n")
 
 
 def test_a_data_set(bare):
-    code, text, told = bare("datasets", "iris", "--out", "-")
-    assert (code, told) == (0, "")
+    code, text, message = bare("datasets", "iris", "--out", "-")
+    assert (code, message) == (0, "")
     assert len(text.splitlines()) == 151
 
 
 @pytest.mark.parametrize("command", ["compare", "demo", "tour"])
 def test_a_folder_is_none(bare, command):
     assert command in COMMANDS
-    code, text, told = bare(command, "--out", "-")
+    code, text, message = bare(command, "--out", "-")
     assert (code, text) == (2, b"")
-    assert told.startswith("knoll: --out must be a folder here, got - (standard output). Use a folder such as ./out.")
-    assert told.count("\n") == 1
+    assert message.startswith(
+        "knoll: --out must be a folder here, got - (standard output). Use a folder such as ./out."
+    )
+    assert message.count("\n") == 1

@@ -22,6 +22,7 @@ WORDS = {
     "compare": ("compare t.csv --methods kmeans --out c", "compare - --methods kmeans --out d"),
     "fit": ("fit kmeans t.csv --param n_clusters=2 --out f.knoll", "fit kmeans - --out g.knoll"),
     "predict": ("predict m.knoll t.csv", "predict m.knoll -"),
+    "explore": ("explore t.csv --no-open --idle 0.005", "explore - --no-open --idle 0.005"),
     "relate": (
         "relate t.csv --only gaussian-is-mixture-of-one",
         "relate - --only gaussian-is-mixture-of-one",
@@ -126,14 +127,14 @@ def test_odd_names(command, odd, folder, monkeypatch, capsys):
     name = ODD[odd]
     words = NAMED[command](name)
     assert main(list(words)) == (0 if command == "datasets" else 2)  # there is no such file yet, and datasets writes it
-    told = capsys.readouterr()
-    assert command == "datasets" or told.err.count("\n") == 1
-    assert not CONTROL.search(told.out + told.err)
+    message = capsys.readouterr()
+    assert command == "datasets" or message.err.count("\n") == 1
+    assert not CONTROL.search(message.out + message.err)
     if command == "inspect":
         package.save(MODEL, name)
     elif command != "datasets":
         (folder / name).write_text(TABLE)
     code = main([*words, *(["--force"] if command == "datasets" else [])])
-    told = capsys.readouterr()
-    assert code == 0, told.err
-    assert not CONTROL.search(told.out + told.err)
+    message = capsys.readouterr()
+    assert code == 0, message.err
+    assert not CONTROL.search(message.out + message.err)

@@ -149,7 +149,7 @@ def test_ids_are_kept_as_they_are_written(tmp_path, written, read):
         ),
     ],
 )
-def test_a_broken_file_is_told_what_is_wrong(tmp_path, content, message):
+def test_a_broken_file_is_reported_what_is_wrong(tmp_path, content, message):
     with pytest.raises(BadData, match=message):
         read_table(write(tmp_path, content))
 

@@ -280,7 +280,7 @@ def test_what_is_interrupted_leaves_nothing(tmp_path, monkeypatch, capsys):
     assert "interrupted" in capsys.readouterr().err
 
 
-def test_what_is_told_to_end_leaves_nothing_either(tmp_path, monkeypatch, capsys):
+def test_what_is_reported_to_end_leaves_nothing_either(tmp_path, monkeypatch, capsys):
     """SIGTERM, as `timeout` and batch systems send it; afterwards the signal does what it did before."""
     monkeypatch.setattr(page, "page", lambda done: os.kill(os.getpid(), signal.SIGTERM))
     assert main(["tour", "--out", str(tmp_path / "new")]) == 143
@@ -289,7 +289,7 @@ def test_what_is_told_to_end_leaves_nothing_either(tmp_path, monkeypatch, capsys
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
 
-def test_a_place_that_cannot_be_written_to_is_told_at_once(tmp_path, monkeypatch, capsys):
+def test_a_path_that_cannot_be_written_to_is_refused_at_once(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(page, "page", broken)  # would be an interruption
     (tmp_path / "file").write_text("")
     assert main(["tour", "--out", str(tmp_path / "file")]) == 2

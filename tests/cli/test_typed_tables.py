@@ -176,10 +176,10 @@ def test_options_about_columns(table, tmp_path, call):
     code, text, _ = call(*words, "--types", "segment_code=number,gender=ignore", "--types", "visits=category",
                          "--log", "income", "--ignore", "last_purchase,newsletter")  # fmt: skip
     assert code == 0
-    told = json.loads(text)["data"]
-    assert told["columns"][:3] == ["age", "log(income)", "segment_code"]
-    assert told["columns"][3].startswith("visits=")
-    assert told["left_out"]["gender"] == told["left_out"]["newsletter"] == "ignored by request"
+    output = json.loads(text)["data"]
+    assert output["columns"][:3] == ["age", "log(income)", "segment_code"]
+    assert output["columns"][3].startswith("visits=")
+    assert output["left_out"]["gender"] == output["left_out"]["newsletter"] == "ignored by request"
     code, text, _ = call(*words, "--columns", "age,income,city", "--log", "auto")
     assert json.loads(text)["data"]["columns"] == ["age", "income", *(f"city={name}" for name in sorted(CITIES))]
     frame = pd.read_csv(table[0])
@@ -240,11 +240,11 @@ def test_columns_of_bad_input_are_left_out_where_others_are_there(tmp_path, call
         tmp_path, x=X, y=X % 9, mixed=MIXED, dates=DATES, nearly=[1.0, 2.0] + [None] * (N - 2), target=["a", "b"] * 60
     )
     code, text, _ = call("fit", "kmeans", path, "--param", "n_clusters=2", "--json")
-    told = json.loads(text)["data"]
-    assert (code, told["columns"]) == (0, ["x", "y"])
-    assert told["left_out"]["nearly"] == "98.3 % of its values are missing; name it in --columns to use it"
-    assert told["left_out"]["target"].startswith("looks like known classes; use --truth target to compare with them")
-    assert told["left_out"]["dates"].endswith("write them in one")
+    output = json.loads(text)["data"]
+    assert (code, output["columns"]) == (0, ["x", "y"])
+    assert output["left_out"]["nearly"] == "98.3 % of its values are missing; name it in --columns to use it"
+    assert output["left_out"]["target"].startswith("looks like known classes; use --truth target to compare with them")
+    assert output["left_out"]["dates"].endswith("write them in one")
 
 
 # ---- formats ---------------------------------------------------------------------------------------------------------
@@ -310,14 +310,14 @@ def test_more_formats(tmp_path, call, knoll, make):
     assert table.X.tolist() == ROWS.tolist()
     words = ("fit", "kmeans", "--param", "n_clusters=2", "--scale", "none", "--out", tmp_path / "m.knoll", "--json")
     code, text, _ = call(*words[:2], path, *words[2:])
-    told = json.loads(text)
-    assert (code, told["data"]["columns"]) == (0, list(table.columns))
+    output = json.loads(text)
+    assert (code, output["data"]["columns"]) == (0, list(table.columns))
     code, text, _ = call("predict", tmp_path / "m.knoll", path)
     assert code == 0
     assert len(text.splitlines()) == 5
     with path.open("rb") as file:
         done = knoll("fit", "kmeans", "-", *words[2:-3], "--json", stdin=file)
-    assert json.loads(done.stdout)["sizes"] == told["sizes"]
+    assert json.loads(done.stdout)["sizes"] == output["sizes"]
 
 
 def test_names_of_rows(tmp_path, call):
@@ -375,8 +375,8 @@ def test_damaged_files_of_these_formats(tmp_path, call, content, message):
 def test_cells_of_several_types_in_json_lines(tmp_path, call):
     lines = [json.dumps({"x": i * 0.5, "odd": i if i % 2 else "many"}) for i in range(40)]
     (tmp_path / "t.jsonl").write_text("\n".join(lines))
-    told = json.loads(call("fit", "kmeans", tmp_path / "t.jsonl", "--param", "n_clusters=2", "--json")[1])
-    assert told["data"]["left_out"]["odd"].startswith("text and numbers mixed (50% numbers")
+    output = json.loads(call("fit", "kmeans", tmp_path / "t.jsonl", "--param", "n_clusters=2", "--json")[1])
+    assert output["data"]["left_out"]["odd"].startswith("text and numbers mixed (50% numbers")
 
 
 def test_a_workbook_of_types(tmp_path):

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import knoll
 from knoll import SpectralClustering
+from knoll._system import build_facts
 from knoll.comparison import Comparison, compare, engine, fitting
 from knoll.comparison.fitting import content_order, drawn_rows
 from knoll.comparison.methods import DBSCANProposer, KMeansProposer, MixtureProposer
@@ -146,6 +151,29 @@ def test_the_number_of_threads_does_not_matter(whole):
     same(compare(three()[0], k=range(2, 6), n_jobs=2), compare(three()[0], k=range(2, 6), n_jobs=1))
 
 
+ANSWERS = """
+import json
+from battery.generator import draw
+from knoll.comparison import compare
+found = compare(draw("none-sheet", 2).X, n_jobs=1)
+labels = {name: one.labels.tolist() for name, one in found.answers().items()}
+print(json.dumps([found.recommendation.method, found.verdict, round(found.confidence, 9), labels]))
+"""
+
+
+def test_the_instruction_set_does_not_matter():
+    """Also for an answer of forty clusters of spectral clustering, whose k-means once began elsewhere."""
+    sets = build_facts()["instruction sets available"].split(", ")
+    answers = {
+        name: subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", ANSWERS], env={**os.environ, "KNOLL_ISA": name},
+            capture_output=True, text=True, check=True, cwd=Path(__file__).resolve().parents[2],
+        ).stdout
+        for name in sets
+    }  # fmt: skip
+    assert all(answer == answers[sets[0]] for answer in answers.values())
+
+
 @pytest.mark.parametrize("scale", ["standard", "robust"])
 def test_the_units_of_a_column_do_not_matter(scale):
     X, _ = three()
@@ -184,7 +212,7 @@ def test_smaller_draws_are_part_of_larger_ones():
 # ---- samples -------------------------------------------------------------------------------------------------------
 
 
-def test_a_budget_that_was_too_small_is_told():
+def test_a_budget_that_was_too_small_is_reported():
     X, _ = three(200)
     found = compare(X, methods=["kmeans"], k=[3], budget=1e-3)
     least = (
@@ -228,9 +256,9 @@ def test_every_shortcut_has_a_certificate(name):
     assert one.shortcut.others in (one.fitted_rows, len(X) - one.fitted_rows)
     assert one.shortcut.agreement > 0.8
     assert (one.shortcut.residual is not None) == isinstance(one.model, SpectralClustering)
-    told, agreement = str(one.shortcut), f"{one.shortcut.agreement:.2f}"
-    assert f"fitted on {100 * one.shortcut.share:.2g} % of the rows, the others labelled by predict" in told
-    assert f"adjusted Rand index {agreement} with a fit to {one.fitted_rows} other rows" in told
+    output, agreement = str(one.shortcut), f"{one.shortcut.agreement:.2f}"
+    assert f"fitted on {100 * one.shortcut.share:.2g} % of the rows, the others labelled by predict" in output
+    assert f"adjusted Rand index {agreement} with a fit to {one.fitted_rows} other rows" in output
     assert json.loads(json.dumps(found.summary()))["candidates"][name]["shortcut"]["share"] == one.shortcut.share
 
 
@@ -253,7 +281,7 @@ def test_a_sample_of_nearly_all_rows_is_all_rows():
     rows = [make_plan(n, 4, compared(), 10.0, exact=False).routes["dbscan"].rows for n in (100_000, 80_000, 200_000)]
     assert rows == [66_667, 80_000, 66_667]
     assert [str(Shortcut(share, 9, 1.0, None)).split(";")[0] for share in (0.9999, 0.123, 0.0114, 0.0004)] == [
-        f"fitted on {told} % of the rows, the others labelled by predict" for told in ("99", "12", "1.1", "0.04")
+        f"fitted on {output} % of the rows, the others labelled by predict" for output in ("99", "12", "1.1", "0.04")
     ]
 
 
@@ -307,6 +335,15 @@ def test_extreme_numbers(unit, scale):
     assert adjusted_rand_score(found.labels, y) > 0.95
     assert found.failures == ()
     json.dumps(found.summary(), allow_nan=False)
+
+
+@pytest.mark.parametrize("power", [-10, -20, -500])
+def test_small_units_blur_no_mixture(power):
+    X, y = three(40)
+    usual = compare(X, methods=["gaussian-mixture"], k=[2, 3, 4], scale="none")
+    found = compare(np.ldexp(X, power), methods=["gaussian-mixture"], k=[2, 3, 4], scale="none")
+    assert np.array_equal(found.labels, usual.labels)
+    assert adjusted_rand_score(found.labels, y) == 1.0
 
 
 def test_rows_that_are_copies_of_two_rows():
@@ -457,8 +494,8 @@ def test_more_clusters_than_the_subsample_has_rows_are_a_failure_with_its_reason
     found = compare(
         X, methods=["kmeans", "dbscan"], k=range(2, 4), budget=0.02, parameters={"kmeans": {"n_clusters": 500}}
     )
-    told = "n_clusters=500 exceeds the 400 rows that parameters are chosen on. Reduce it, or increase the budget."
-    assert [(one.method, one.reason) for one in found.failures] == [("kmeans", told)]
+    output = "n_clusters=500 exceeds the 400 rows that parameters are chosen on. Reduce it, or increase the budget."
+    assert [(one.method, one.reason) for one in found.failures] == [("kmeans", output)]
     assert list(found.candidates) == ["dbscan"]
 
 
@@ -476,8 +513,8 @@ def test_a_foreign_error_is_a_failure_with_its_words(monkeypatch):
 
     monkeypatch.setattr(KMeansProposer, "propose", broken)
     found = compare(three(40)[0], methods=QUICK, k=range(2, 5))
-    told = "it cannot be fitted to these rows (attempt to get argmax of an empty sequence)"
-    assert [(f.method, f.reason) for f in found.failures] == [("kmeans", told)]
+    output = "it cannot be fitted to these rows (attempt to get argmax of an empty sequence)"
+    assert [(f.method, f.reason) for f in found.failures] == [("kmeans", output)]
 
 
 @pytest.mark.parametrize(
@@ -515,14 +552,14 @@ def test_progress_rises_to_one():
     [
         (
             {"methods": ["kmeens"]},
-            "methods: there is no 'kmeens'. Choose some of mixed-mixture, k-prototypes, ",
+            "methods: unknown method 'kmeens'. Choose from: mixed-mixture, k-prototypes, ",
         ),
-        ({"methods": []}, "methods is empty. Choose some of "),
+        ({"methods": []}, "methods is empty. Choose from: "),
         ({"k": [0, 2]}, "k must be whole numbers from 1 on with one above 1, got [0, 2]. For one to fifteen: range("),
         ({"k": [1]}, "k must be whole numbers from 1 on with one above 1, got [1]. For one to fifteen: range(1, 16)."),
         ({"k": 3}, "k must be some whole numbers, got 3. For one to fifteen: range(1, 16)."),
         ({"scale": "unit"}, "scale must be one of auto, standard, robust, common, none, got 'unit'."),
-        ({"parameters": {"kmeens": {}}}, "parameters: there is no method 'kmeens'. Choose some of "),
+        ({"parameters": {"kmeens": {}}}, "parameters: unknown method 'kmeens'. Choose from: "),
         ({"parameters": {"kmeans": {"eps": 1}}}, "parameters: kmeans has no 'eps'. It has "),
         ({"parameters": {"dbscan": {"eps": -1}}}, "DBSCAN: eps must be > 0, got -1. "),
         ({"parameters": {"dbscan": {"min_samples": 0}}}, "DBSCAN: min_samples must be "),

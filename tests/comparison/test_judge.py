@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from battery.boosters import bins_of, tables_of, thresholds_of, train
+from battery.boosters import tables_of, thresholds_of, train, train_order
 from battery.collect import collect, load, save
 from battery.figures import choose, score_given_k
 from battery.generator import STRUCTURED, STRUCTURELESS, TEST_ONLY, draw
-from battery.train import calibrated, made_judge, near_number
+from battery.train import (
+    DIGEST,
+    calibrated,
+    choices_on_unseen,
+    folds_of_kinds,
+    folds_of_sets,
+    made_judge,
+    weights_of,
+    with_thresholds,
+)
 from knoll.comparison.boosting import UNIT, Boosted, encode
-from knoll.comparison.judge import Judge, rank, shortlist, the_judge
+from knoll.comparison.judge import Judge, Judgement, rank, shortlist, the_judge
+from knoll.comparison.recommend import verdict_of
 
 
 @pytest.fixture(scope="module")
@@ -24,14 +36,14 @@ def sets():
 def judge(sets) -> Judge:
     raw = made_judge(sets, rounds=40)
     choices = [choose(raw, one) for one in sets]
-    return calibrated(raw, choices, choices)
+    return with_thresholds(calibrated(raw, choices), [one for one in choices if not one.structured])
 
 
 def test_tables_equal_the_trees_they_come_from():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 5))
     y = X[:, 0] * X[:, 1] + np.sin(3 * X[:, 2])
-    models = [train(bins_of(X, np.ones(600)), y, leaves=12, rounds=20, seed=seed) for seed in (0, 1)]
+    models = [train(X, y, np.ones(600), leaves=12, rounds=20, seed=seed) for seed in (0, 1)]
     thresholds = thresholds_of(models, 5)
     tables = tables_of(models, thresholds)
     again = Boosted.from_arrays(tables.arrays("a"), "a")
@@ -75,13 +87,46 @@ def test_the_rule_of_the_order():
     assert rank(near, k, least, apart, 100).tolist() == [1, 2, 3, 4]
 
 
-def test_a_given_number_has_its_own_scores(judge, sets):
-    one = sets[0]
-    assert not np.array_equal(judge.score_of_number(one.features), judge.scores(one.features)[0])
-    at = near_number(one)
-    assert set(one.numbers) <= set(one.clusters[at].tolist())
-    assert np.abs(np.log(one.clusters[at] / one.numbers[0])).max() <= 0.3
-    assert len(near_number(sets[-1])) == 0  # without clusters there is no true number
+def test_the_order_puts_high_grades_first_within_each_group():
+    """Grades that are a figure plus an offset of the group are learnt, though the figure says little about a grade."""
+    rng = np.random.default_rng(1)
+    offset = np.repeat(rng.integers(0, 15, size=100), 20)
+    x = rng.uniform(0, 15, size=2000)
+    X = np.column_stack([x, rng.normal(size=2000)])
+    model = train_order(X, np.round(x + offset).astype(np.int64), [20] * 100, leaves=7, rounds=60)
+    predicted = model.predict(X, num_threads=1).reshape(100, 20)
+    first = x.reshape(100, 20)[np.arange(100), predicted.argmax(axis=1)]
+    assert np.mean(x.reshape(100, 20).max(axis=1) - first) < 0.5
+
+
+def test_every_set_is_in_one_fold_and_not_trained_on(sets, monkeypatch):
+    monkeypatch.setattr("battery.train._ROUNDS", 3)
+    for folds in (folds_of_sets(sets), folds_of_kinds(sets, 3)):
+        assert sorted(np.concatenate(folds).tolist()) == list(range(len(sets)))
+        found = choices_on_unseen(sets, folds, jobs=2)
+        assert [one.kind for one in found] == [sets[at].kind for at in np.concatenate(folds)]
+    assert all(len({sets[at].kind for at in fold}) == 1 for fold in folds_of_kinds(sets, 3))
+
+
+def test_one_cluster_has_its_share_of_the_weight():
+    assert weights_of(5).tolist() == pytest.approx([0.1, 0.225, 0.225, 0.225, 0.225])
+
+
+def test_the_thresholds_allow_the_shares_that_they_are_made_for(judge, sets):
+    """Of 500 sets without clusters, 4 % are not called "none", and half of them "clusters"."""
+    one = next(one for one in (choose(judge, each) for each in sets) if not one.structured)
+    leads = np.random.default_rng(0).normal(size=500)
+    found = with_thresholds(judge, [replace(one, lead_of_one=float(lead)) for lead in leads])
+    assert found.clear_lead < found.none_lead
+    assert (leads <= found.none_lead).sum() == 20
+    assert (leads <= found.clear_lead).sum() == 10
+
+
+def test_the_verdict_is_open_between_the_thresholds():
+    score = np.array([0.5, 0.1, 0.6, 0.8])
+    judged = Judgement(None, np.empty((4, 0)), score, score, none_below=0.4, clusters_from=0.7)
+    assert [verdict_of(judged, best, 100) for best in (1, 2, 3)] == ["none", "unclear", "clusters"]
+    assert [verdict_of(judged, best, 30) for best in (1, 2, 3)] == ["unclear"] * 3  # few rows
 
 
 def test_a_collected_set_comes_back_from_its_file(sets, tmp_path):
@@ -105,6 +150,10 @@ def test_a_kind_draws_finite_rows_with_its_labels(kind):
 def test_kinds_for_testing_are_of_both_sorts():
     assert set(TEST_ONLY) & set(STRUCTURED)
     assert set(TEST_ONLY) & set(STRUCTURELESS)
+
+
+def test_the_judge_that_ships_is_the_one_that_was_trained():
+    assert the_judge().digest() == DIGEST.read_text().strip()
 
 
 def test_the_judge_that_ships_knows_the_present_figures(sets):

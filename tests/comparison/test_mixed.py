@@ -118,3 +118,13 @@ def test_a_split_by_an_independent_category_gains_no_likelihood():
     hidden = rows.values.copy()
     hidden[rng.random(hidden.shape) < 0.2] = np.nan
     assert likelihood_gains(MixedRows(hidden, 1), group[None].astype(np.int32))[0] > 0
+
+
+def test_every_answer_is_saved_with_its_own_encoding(found, tmp_path):
+    comparison, frame, _ = found
+    for name in ("mixed-mixture", "kmeans"):
+        read = models.read(comparison.save(tmp_path / f"{name}.knoll", method=name))
+        assert read.preparation == comparison.preparation(comparison.candidates[name])
+        np.testing.assert_array_equal(
+            read.estimator.predict(read.preparation.apply(frame)), comparison.candidates[name].labels
+        )

@@ -261,3 +261,8 @@ def test_odd_tables_have_finite_figures_and_equal_rows_equal_labels(X):
     same = (subsample.points[:, None] == subsample.points).all(-1)
     for row in pool.labels:
         assert (row[:, None] == row)[same].all()
+
+
+def test_equal_rows_are_equal_wherever_they_are():
+    rows = np.array([[0.0, 1.0], [0.0, 2.0], [0.0, 1.0], [-0.0, 1.0], [3.0, 3.0]])
+    assert Subsample(rows, 0, 1).first_equal.tolist() == [0, 1, 0, 0, 4]

@@ -7,11 +7,18 @@ import json
 import numpy as np
 import pytest
 
+from battery.generator import draw
 from knoll.cli import main
-from knoll.comparison import compare
-from knoll.comparison.judge import the_judge
-from knoll.comparison.recommend import CLEAR, LIKELY, caution_for, level_of
+from knoll.comparison import compare, fitting
+from knoll.comparison.fitting import Table, content_order, drawn_rows, fit_answer
+from knoll.comparison.judge import GRAIN, beside, the_judge
+from knoll.comparison.methods import propose_all
+from knoll.comparison.plan import make_plan
+from knoll.comparison.pool import join_answers, numbers_for
+from knoll.comparison.recommend import CLEAR, LIKELY, STABLE, caution_for, level_of
 from knoll.comparison.result import Alternative
+from knoll.comparison.stability import stability
+from knoll.comparison.subsample import Subsample
 from knoll.exceptions import BadData
 from knoll.metrics import adjusted_rand_score
 from knoll.models import load, save
@@ -140,6 +147,61 @@ def test_alternatives_differ_and_say_how():
     assert {2, 6} <= numbers
 
 
+@pytest.mark.parametrize(("kind", "seed"), [("moons", 77), ("overlapping", 77), ("tree", 2)])
+def test_no_answer_is_expected_to_be_better_than_the_recommended_one(kind, seed):
+    """In the first two tables the judge alone expects more of an answer that it ranks lower."""
+    found = compare(draw(kind, seed).X)
+    expected = [found.confidence, *(other.candidate.expected for other in found.alternatives)]
+    assert expected == sorted(expected, reverse=True)
+    assert found.confidence == max(one.expected for one in found.candidates.values())
+    same = [one for one in found.candidates.values() if adjusted_rand_score(one.labels, found.labels) == 1]
+    assert {one.expected for one in same} == {found.confidence}
+
+
+def test_what_is_expected_beside_the_first_answer():
+    ari = np.array([[1.0, 1.0, 0.5, 0.2, 0.8], *([[0.0] * 5] * 4)])
+    got = beside(np.array([0.75, 0.75, 0.5, 1.0, 1.0]), ari, 0)
+    assert got.tolist() == pytest.approx([0.75, 0.75, 0.75 * 0.5 + 0.25 * 0.5, 0.75 * 0.2 + 0.25, 0.75])
+
+
+@pytest.mark.parametrize("k", [None, [3], [2, 4, 5]])
+@pytest.mark.parametrize(("kind", "seed"), [("moons", 77), ("densities", 4), ("none-gaussian", 3)])
+def test_the_curve_is_the_evidence_for_the_number_taken(kind, seed, k):
+    found = compare(draw(kind, seed).X[:300], k=k)
+    for name, one in found.candidates.items():
+        for curve in one.evidence:
+            scores = dict(zip(curve.x.astype(int).tolist(), curve.y["score"].tolist(), strict=True))
+            assert curve.chosen == one.n_clusters or not one.shortcut, name
+            own, best = scores[int(curve.chosen)], max(scores.values())
+            if "of clusters." in curve.reason:
+                assert own >= best - GRAIN, name
+            elif "were asked for." in curve.reason:
+                assert own >= max(score for number, score in scores.items() if number in k) - GRAIN, name
+            elif "nearly as good" in curve.reason:
+                assert best - 0.1 - GRAIN <= own < best, name
+            else:
+                assert "very few rows" in curve.reason, name
+
+
+def test_of_methods_that_found_the_same_the_stable_one_is_taken(monkeypatch):
+    """Refits on halves that find other clusters count against a method, if another one found them, too."""
+    X = three()
+    usual = compare(X)
+    first = usual.recommendation.method
+    assert "other clusters" not in usual.recommendation.caution
+
+    def unstable(proposer, chosen, subsample):
+        return (0.3, 0.1) if chosen.method == first else stability(proposer, chosen, subsample)
+
+    monkeypatch.setattr(fitting, "stability", unstable)
+    found = compare(X)
+    assert found.recommendation.method != first
+    assert found.candidates[found.recommendation.method].stability >= STABLE
+    assert adjusted_rand_score(found.labels, usual.labels) > 0.98
+    alone = compare(X, methods=[first])  # no other method: it is said
+    assert "find other clusters (adjusted Rand index 0.30)" in alone.recommendation.caution
+
+
 def test_a_fact_is_given_only_if_the_score_depends_on_it(monkeypatch):
     from knoll.comparison import recommend
 
@@ -185,6 +247,28 @@ def test_a_table_larger_than_the_view_keeps_the_law():
     scaled = found.scaling.apply(X)
     for name, one in found.candidates.items():
         assert np.array_equal(one.model.predict(scaled), one.labels), name
+
+
+@pytest.mark.parametrize("budget", [120.0, 0.1])  # with the smaller one answers are made on 400 of the rows
+def test_an_answer_of_every_source_predicts_its_labels(budget, tmp_path):
+    X = np.r_[moons(250), RNG(1).uniform(-1, 2, size=(60, 2))]
+    order, names = content_order(X), compared()
+    plan = make_plan(len(X), 2, names, budget, exact=False)
+    rows = drawn_rows(order, plan.subsample, 0)
+    assert len(rows) == (len(X) if budget > 1 else 400)
+    subsample = Subsample(np.ascontiguousarray(X[rows]), 0, 1)
+    found = propose_all(subsample, numbers_for(subsample.n), names)
+    judged = the_judge().judge(subsample, join_answers(subsample, found))
+    table = Table(X, order, plan, subsample)
+    some = {(one.source, one.filled): (at, one) for at, group in enumerate(judged.pool.members[1:], 1) for one in group}
+    assert {source for source, _ in some} == set(judged.pool.sources)
+    for number, (key, (at, chosen)) in enumerate(some.items()):
+        one = fit_answer(table, judged, at, chosen)
+        save(one.model, tmp_path / f"{number}.knoll")
+        for model in (one.model, load(tmp_path / f"{number}.knoll")):
+            assert np.array_equal(model.predict(X), one.labels), key
+            if one.probabilities is not None:
+                assert np.array_equal(model.predict_proba(X), one.probabilities), key
 
 
 def test_the_judge_is_read_once():

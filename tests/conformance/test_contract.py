@@ -136,7 +136,7 @@ def test_a_weight_is_a_number_of_repetitions(Estimator):
         (["a"] * 40, "must be real numbers"),
     ],
 )
-def test_bad_weights_are_told(Estimator, weights, words):
+def test_bad_weights_are_reported(Estimator, weights, words):
     if Estimator.__name__ in contract.UNWEIGHTED:
         return
     if Estimator.__name__ in contract.NEGATIVE_WEIGHTS:
@@ -187,7 +187,7 @@ def test_state_keeps_names_and_refuses_what_is_not_its_own(Estimator):
             Estimator.from_state(damaged, arrays)
     with pytest.raises(ModelFileError, match="damaged"):
         Estimator.from_state(header, {})
-    with pytest.raises(ModelFileError, match="no state of a knoll estimator"):
+    with pytest.raises(ModelFileError, match="not the state of a knoll estimator"):
         Estimator.from_state({}, {})
 
 
@@ -203,7 +203,7 @@ def test_history_is_equal_arrays(Estimator):
 
 
 @each
-def test_nan_and_infinity_are_named_with_their_place(Estimator):
+def test_nan_and_infinity_are_named_with_their_position(Estimator):
     frame = pd.DataFrame(contract.data(n=50), columns=["age", "b", "c"])
     frame.loc[17, "age"] = np.nan
     if Estimator.__name__ in contract.MISSING:
@@ -238,7 +238,7 @@ def test_nan_and_infinity_are_named_with_their_place(Estimator):
         ([["a", "b"]], "could not convert string"),
     ],
 )
-def test_data_that_cannot_be_used_is_told(Estimator, X, words):
+def test_data_that_cannot_be_used_is_reported(Estimator, X, words):
     with pytest.raises(BadData, match=words):
         make(Estimator).fit(X)
 

@@ -50,6 +50,8 @@ measure(MixedMixture(5, random_state=0, max_iter=5, categorical_features=[0]), (
 measure(KMeans(8, n_init=1, random_state=0, max_iter=10), (400_000, 2), (200_000, 8), (100_000, 32))
 measure(DBSCAN(0.3), (400_000, 2))
 measure(DBSCAN(3.0), (40_000, 12))
+measure(DensityTree(10), (400_000, 2), (10_000, 70))
+measure(HDBSCAN(20, min_samples=10), (400_000, 2))
 measure(AgglomerativeClustering(2), (100_000, 2), (30_000, 8))
 measure(AgglomerativeClustering(2, linkage="single"), (200_000, 2))
 measure(AgglomerativeClustering(2, linkage="average"), (8_000, 8))

@@ -43,11 +43,13 @@ def compare(other: Path) -> int:
     ).stdout
     before = {name: digests for name, *digests in map(str.split, lines.splitlines())}
     after = {name: digests for name, *digests in table()}
-    differing = [name for name in before.keys() | after.keys() if before.get(name) != after.get(name)]
+    differing = [name for name in before if before[name] != after.get(name)]
     for name in sorted(differing):
         labels = before.get(name, [""])[0] != after.get(name, [""])[0]
         print(f"{name}: {'labels' if labels else 'attributes'} differ")
-    print(f"{len(after) - len(differing)} of {len(after)} cases have the same bits.")
+    print(f"{len(before) - len(differing)} of {len(before)} cases have the same bits.")
+    if new := len(after.keys() - before.keys()):
+        print(f"{new} cases are of estimators that the other checkout does not have.")
     return int(bool(differing))
 
 

@@ -17,16 +17,6 @@ from knoll.exceptions import BadData, InvalidParameter, InvalidType
 distributed = pytest.importorskip("distributed")
 
 
-@pytest.fixture(scope="module")
-def client():
-    options = {"dashboard_address": None, "host": "127.0.0.1", "silence_logs": 50}
-    with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, **options) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        yield client
-
-
 def write(folder, n=20_000, d=4, dtype=np.float64, files=5):
     rng = np.random.default_rng(0)
     X = (rng.normal(size=(n, d)) + 5 * rng.integers(0, 3, size=(n, 1))).astype(dtype)

@@ -78,6 +78,29 @@ def test_typical_rows_are_the_nearest_to_the_centre(customers):
         assert cells["visits"] == str(frame["visits"].iloc[cluster.typical[0].row])
 
 
+def examples(labels, table, points, unit=1.0):
+    clusters = knoll.explain(labels, table, points=points).clusters
+    typical = [[(row.row, row.value / unit) for row in cluster.typical] for cluster in clusters]
+    return typical, [[row.row for row in cluster.border] for cluster in clusters]
+
+
+@pytest.mark.parametrize("power", [130, 400, 1000, -250, -600])
+def test_example_rows_do_not_depend_on_the_unit_of_the_points(power):
+    rng = np.random.default_rng(0)
+    labels = np.repeat([0, 1], 60)
+    x = rng.normal(size=(120, 2)) + 2.0 * labels[:, None]
+    expected = examples(labels, x, x)
+    assert all(expected[1])
+    assert examples(labels, x, np.ldexp(x, power), 2.0**power) == expected
+
+
+def test_border_rows_do_not_depend_on_the_origin():
+    rng = np.random.default_rng(0)
+    labels = np.repeat([0, 1], 60)
+    x = np.round(rng.normal(size=(120, 2)) * 64 + 96 * labels[:, None])  # integers, which can be moved without rounding
+    assert examples(labels, x, x + 2.0**40)[1] == examples(labels, x, x)[1]
+
+
 def test_border_rows_lie_between_two_clusters():
     x = np.r_[np.linspace(0, 1, 60), np.linspace(1.02, 2, 60), np.linspace(9, 10, 60)]
     labels = np.repeat([0, 1, 2], 60)
@@ -240,9 +263,9 @@ def test_the_frame_has_a_row_for_each_cluster_and_column(customers):
 
 def test_it_is_plain_data(customers):
     frame, labels = customers
-    told = knoll.explain(labels, frame).to_dict()
-    assert json.loads(json.dumps(told, allow_nan=False)) == told
-    assert set(told) == {"n_rows", "fidelity", "depth", "left_out", "notes", "sql", "python", "clusters"}
+    output = knoll.explain(labels, frame).to_dict()
+    assert json.loads(json.dumps(output, allow_nan=False)) == output
+    assert set(output) == {"n_rows", "fidelity", "depth", "left_out", "notes", "sql", "python", "clusters"}
 
 
 # ---- errors ----------------------------------------------------------------------------------------------------------
@@ -262,7 +285,10 @@ def test_it_is_plain_data(customers):
         ({"ids": [1, 2]}, InvalidParameter, "ids has 2 entries for 300 rows"),
         ({"sample_weight": [1.0]}, BadData, "sample_weight must be 300 finite numbers >= 0"),
         ({"sample_weight": np.zeros(300)}, BadData, "every row has weight 0"),
+        ({"sample_weight": np.full(300, 1e307)}, BadData, "sample_weight adds up to more than the largest float64"),
+        ({"sample_weight": np.ma.masked_less(np.arange(300.0), 2)}, BadData, "sample_weight has 2 masked entries"),
         ({"points": [[1.0]]}, BadData, "points must be 300 rows of finite numbers"),
+        ({"points": np.ma.masked_less(np.arange(300.0)[:, None], 3)}, BadData, "points has 3 masked entries"),
     ],
 )
 def test_errors(customers, options, error, message):
@@ -279,6 +305,10 @@ def test_errors_of_labels_and_tables(customers):
         knoll.explain(labels + 0.5, frame)
     with pytest.raises(BadData, match=r"labels must have one entry for each row, got shape \(2, 2\)"):
         knoll.explain([[0, 1], [1, 0]], frame)
+    with pytest.raises(BadData, match="labels has 100 masked entries, and what lies under a mask would count"):
+        knoll.explain(np.ma.masked_equal(labels, 2), frame)
+    with pytest.raises(BadData, match="table has 1 masked entries"):
+        knoll.explain(labels, np.ma.masked_equal(np.arange(300.0)[:, None], 7))
     with pytest.raises(BadData, match="table must be a data frame or rows and columns of numbers"):
         knoll.explain(labels, np.array([["a"]] * 300))
     with pytest.raises(InvalidParameter, match="columns has 1 names for 2 columns"):

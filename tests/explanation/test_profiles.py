@@ -55,8 +55,8 @@ def test_quartiles_are_those_of_numpy(seed):
     found = knoll.explain(labels, x[:, None], columns=["x"])
     for label in range(3):
         one = profile(found, label, "x")
-        for told, rows in ((one.quartiles, labels == label), (one.others, labels != label)):
-            assert told == pytest.approx(np.quantile(x[rows], [0.25, 0.5, 0.75], method="averaged_inverted_cdf"))
+        for output, rows in ((one.quartiles, labels == label), (one.others, labels != label)):
+            assert output == pytest.approx(np.quantile(x[rows], [0.25, 0.5, 0.75], method="averaged_inverted_cdf"))
 
 
 def test_shares_and_lift_of_levels():
@@ -91,11 +91,11 @@ def test_random_groups_have_no_distinctive_columns():
 
 
 def without_rows(found):
-    told = found.to_dict()
-    for cluster in told["clusters"]:
+    output = found.to_dict()
+    for cluster in output["clusters"]:
         for kind in ("typical", "border", "unusual"):
             cluster[kind] = [(row["id"], row["reason"]) for row in cluster[kind]]
-    return json.dumps(told, sort_keys=True)
+    return json.dumps(output, sort_keys=True)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -31,6 +31,10 @@ CASES = {
     "metrics": 200,
     "tuning": 150,
     "compare": 10,
+    "mixed_mixture": 150,
+    "kprototypes": 150,
+    "gower": 150,
+    "explain": 80,
     "models": 200,
 }
 SEED = 0

@@ -90,6 +90,26 @@ def test_a_cut_of_directions_is_dbscan(dtype):
             np.testing.assert_array_equal(tree.cut(eps, border=border), expected)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_cut_is_dbscan_where_lists_are_long_and_tied(dtype):
+    X = np.random.default_rng(6).integers(0, 30, size=(400, 2)).astype(dtype)
+    tree = DensityTree(90).fit(X)
+    borders = 0
+    for eps in radii(tree, 20):
+        found = tree.cut(eps)
+        np.testing.assert_array_equal(found, DBSCAN(eps, min_samples=90).fit_predict(X))
+        borders += int(((found >= 0) & (tree.core_distances_ > eps)).sum())
+    assert borders > 1000
+
+
+def test_borders_are_those_of_the_last_fit():
+    tree = DensityTree(5)
+    for name in ("moons", "blobs", "lattice"):
+        X = TABLES[name][:250]
+        eps = float(np.median(radii(tree.fit(X))))
+        np.testing.assert_array_equal(tree.cut(eps), DBSCAN(eps, min_samples=5).fit_predict(X))
+
+
 def test_a_long_chain_is_dbscan():
     X = np.random.default_rng(5).permutation(10**5).astype(float)[:, None] ** 1.5
     tree = DensityTree(3).fit(X)
@@ -188,6 +208,17 @@ def test_what_cannot_be_asked():
         DensityTree(alpha=0.0).fit(X)
 
 
+@pytest.mark.parametrize("weights", [None, np.full(30, 2.0)])
+def test_points_are_attached_by_a_min_samples_that_the_rows_reach(weights):
+    """A parameter that was set after the fit, or forged in a file, made a search that never ended."""
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    tree = DensityTree(min_samples=3).fit(X, sample_weight=weights)
+    assert (tree.attach(X).row >= 0).all()
+    tree.set_params(min_samples=61)
+    with pytest.raises(BadData, match=r"min_samples \(61\) must be at most the number of samples in X"):
+        tree.attach(X + 0.1)
+
+
 @pytest.mark.parametrize("rows", [1, 5, 40])
 def test_equal_rows_are_no_outliers(rows):
     tree = DensityTree(1).fit(np.full((rows, 2), 0.3))
@@ -207,3 +238,35 @@ def test_weights_of_any_size_end():
     np.testing.assert_array_equal(tree.bars_, capped.bars_)
     lone = weights >= 5
     np.testing.assert_array_equal(tree.core_distances_[lone], 0.0)
+
+
+# ---- rows of unlike magnitudes ---------------------------------------------------------------------------------------
+
+SPANS = {
+    "far beyond squares": [[3.5e196], [-0.16], [1.2], [0.33]],
+    "small beside large": [[5.1e-111], [-4.1e-161], [2.4]],
+    "over 200 decades": 10.0 ** np.random.default_rng(5).uniform(-100, 100, size=(60, 1)),
+    "in one column": np.column_stack([np.arange(40.0) * 1e-180, np.repeat([0.0, 1e90], 20)]),
+}
+
+
+@pytest.mark.parametrize("power", [-300, 0, 300])
+@pytest.mark.parametrize("name", SPANS)
+def test_small_distances_count_beside_large_numbers_in_every_unit(name, power):
+    X = np.asarray(SPANS[name])
+    gaps = np.sort(np.abs(X[:, None] - X).max(axis=2), axis=1)  # the other column, where there is one, is equal or far
+    tree = DensityTree(2).fit(np.ldexp(X, power))
+    np.testing.assert_array_equal(tree.core_distances_, np.ldexp(gaps[:, 1], power))
+    for eps in radii(tree):
+        expected = DBSCAN(eps, min_samples=2).fit_predict(np.ldexp(X, power))
+        np.testing.assert_array_equal(tree.cut(eps), expected)
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(5)))[::17])
+def test_a_distance_beyond_float64_is_infinite_in_any_order(order):
+    X = np.array([[-2.7e307], [8.4e307], [8.4e307], [-1.2e308], [8.5e307]])
+    tree = DensityTree(4).fit(X[list(order)])
+    third = 8.4e307 + 2.7e307
+    expected = np.array([third, third, third, np.inf, 8.5e307 + 2.7e307])
+    np.testing.assert_array_equal(tree.core_distances_, expected[list(order)])
+    assert np.isinf(tree.bars_).sum() == 2

@@ -77,10 +77,10 @@ def test_the_likelihood_never_falls_on_a_lattice_where_components_collapse(seed,
 
 def test_the_likelihood_never_falls_where_it_once_did():
     model = GaussianMixture(2, covariance_type="diag", reg_covar=0, random_state=0, tol=0, max_iter=50)
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as output:
         warnings.simplefilter("always")
         model.fit([[1.0], [0], [-2], [2], [0], [-1]])
-    assert any(issubclass(w.category, CollapsedComponentWarning) for w in told)
+    assert any(issubclass(w.category, CollapsedComponentWarning) for w in output)
     assert (np.diff(model.lower_bounds_) >= -1e-14).all()
     assert model.lower_bounds_[-1] > model.lower_bounds_[0] + 0.9
 

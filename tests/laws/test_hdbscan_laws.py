@@ -167,7 +167,9 @@ def test_exactly_k_clusters_are_the_best_of_all_selections(seed):
             if not any(a in ancestors[b] or b in ancestors[a] for a, b in itertools.combinations(chosen, 2))
         ]
         assert tree.stability[model.selection_["clusters"]].sum() == pytest.approx(max(totals))
-    with pytest.raises(InvalidParameter, match=r"n_clusters=\d+ is larger than the \d+ leaves"):
+    with pytest.raises(
+        InvalidParameter, match=r"n_clusters=\d+ is larger than the number of leaves of the condensed tree, \d+"
+    ):
         HDBSCAN(3, 2, n_clusters=60).fit(X)
 
 
@@ -391,3 +393,40 @@ def test_what_cannot_be_asked(monkeypatch):
     monkeypatch.setattr("knoll.density.reachability.free_memory", lambda: 1000)
     with pytest.raises(CostError, match="all distances of 30 rows"):
         HDBSCAN(metric="canberra").fit(X)
+
+
+def test_errors_name_the_parameter_that_the_user_set():
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    with pytest.raises(InvalidParameter, match=r"min_cluster_size must be a whole number where min_samples is None"):
+        HDBSCAN(min_cluster_size=2.5).fit(X)
+    HDBSCAN(min_cluster_size=2.5, min_samples=3).fit(X)
+    HDBSCAN(min_cluster_size=2.5).fit(X, sample_weight=np.full(50, 0.5))
+    with pytest.raises(BadData, match=r"min_samples \(51\) must be at most .* take a smaller min_cluster_size"):
+        HDBSCAN(min_cluster_size=51).fit(X)
+    with pytest.raises(BadData, match=r"min_samples \(51\) must be at most .* Take a smaller min_samples"):
+        HDBSCAN(min_samples=51).fit(X)
+    with pytest.raises(InvalidParameter, match="n_clusters=3: the condensed tree has no split"):
+        HDBSCAN(min_cluster_size=30, n_clusters=3).fit(X)
+    halves = np.concatenate([X, X + 100])
+    with pytest.raises(InvalidParameter, match=r"no 2 clusters have at most max_cluster_size=30 rows"):
+        HDBSCAN(min_cluster_size=40, max_cluster_size=30, n_clusters=2).fit(halves)
+
+
+@pytest.mark.parametrize("k", [2, 3, 5])
+def test_equal_totals_of_k_clusters_are_decided_by_coordinates(k):
+    """On a lattice of pairs every choice of k is as stable as any other."""
+    pairs = np.stack(np.meshgrid(np.arange(0.0, 40.0, 10.0), [0.0, 10.0]), axis=-1).reshape(-1, 2)
+    X = np.concatenate([pairs, pairs + np.array([1.0, 0.0])])
+    expected = HDBSCAN(2, min_samples=1, n_clusters=k).fit(X).labels_
+    assert len(set(expected.tolist()) - {-1}) == k
+    for seed in range(20):
+        order = np.random.default_rng(seed).permutation(len(X))
+        labels = HDBSCAN(2, min_samples=1, n_clusters=k).fit(X[order]).labels_
+        np.testing.assert_array_equal(labels, expected[order])
+
+
+@pytest.mark.parametrize("t", [0, 2.5, "a"])
+def test_a_wrong_number_of_memberships_is_named(t):
+    model = HDBSCAN(5).fit(np.random.default_rng(0).normal(size=(60, 2)))
+    with pytest.raises(InvalidParameter, match="HDBSCAN: t must be"):
+        model.membership_vectors(t=t)

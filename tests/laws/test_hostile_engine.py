@@ -15,7 +15,7 @@ import knoll
 from knoll import KMeans
 from knoll._common.blocks import Block
 from knoll._common.passes import Build, LocalPasses, OneBlock, Run, seams
-from knoll.exceptions import BadData, EngineError
+from knoll.exceptions import BadData, EngineError, InvalidParameter
 from knoll.gaussian import steps
 from knoll.kmeans import lloyd
 from knoll.kmeans.assignment import memory_size
@@ -242,3 +242,38 @@ def test_a_process_with_another_instruction_set_refuses_to_compute():
 
 def test_a_run_is_one_thread_unless_said():
     assert Run().threads == 1
+
+
+# ---- the same start in memory --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weights", ["plain", "weighted"])
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("KMeans", {"n_clusters": 6, "random_state": 0, "max_iter": 3}),
+        ("KMeans", {"n_clusters": 6, "init": "random", "n_init": 2, "random_state": 0, "max_iter": 3}),
+        ("GaussianMixture", {"n_components": 3, "random_state": 0, "max_iter": 3}),
+        ("GaussianMixture", {"n_components": 3, "init_params": "random_from_data", "random_state": 0, "max_iter": 3}),
+    ],
+)
+def test_init_size_gives_the_same_start_in_memory_and_in_blocks(name, parameters, weights):
+    """Fewer rows than there are: `fit` and `fit_blocks` draw the same ones, in any order of the rows."""
+    for kind in ("plain", "copies", "huge"):
+        X, w = rows_of(kind, 9_000, np.float64), weights_of(weights, 9_000)
+        parameters = {**parameters, "init_size": 700}
+        blocks = fitted(name, parameters, X, w, engine=HostileEngine(1))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            whole = getattr(knoll, name)(**parameters).fit(X, sample_weight=w)
+            other = getattr(knoll, name)(**{**parameters, "init_size": None}).fit(X, sample_weight=w)
+        assert facts(whole) == facts(blocks)
+        if kind == "plain":
+            assert facts(whole) != facts(other)
+
+
+def test_init_size_is_checked():
+    with pytest.raises(InvalidParameter, match=r"init_size=3 is less than n_clusters=5\. Take a multiple of it"):
+        KMeans(5, init_size=3).fit(np.eye(9))
+    with pytest.raises(InvalidParameter, match="init_size must be"):
+        knoll.GaussianMixture(2, init_size=0).fit(np.eye(9))

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from knoll import KMeans
+from knoll import KMeans, _core
 from knoll._common.blocks import Block
 from knoll._common.passes import OneBlock
 from knoll.exceptions import ConvergenceWarning
 from knoll.kmeans import lloyd
-from knoll.kmeans.assignment import _LabelsOnly, add_sums
+from knoll.kmeans.assignment import add_sums, assign
 
 UNIT = 2.0**-53
 DIGITS = Fraction(1, 2**36)
@@ -29,9 +29,9 @@ def clouds(apart, n=150, d=3, shift=0.0, seed=0):
 
 def exact_objective(X, weights, centers, labels):
     rows = [[Fraction(float(v)) for v in row] for row in X]
-    places = [[Fraction(float(v)) for v in row] for row in centers]
+    means = [[Fraction(float(v)) for v in row] for row in centers]
     w = [Fraction(1)] * len(rows) if weights is None else [Fraction(float(v)) for v in weights]
-    return sum(w[i] * sum((a - b) ** 2 for a, b in zip(rows[i], places[labels[i]])) for i in range(len(rows)))
+    return sum(w[i] * sum((a - b) ** 2 for a, b in zip(rows[i], means[labels[i]])) for i in range(len(rows)))
 
 
 def fit(X, start, **parameters):
@@ -204,15 +204,22 @@ def test_rows_a_unit_apart_come_to_rest(empty_clusters):
         assert (np.diff(objective) <= rise_allowed(X)(objective[:-1])).all()
 
 
-class Turning(_LabelsOnly):
-    """Gives each row to the cluster after the closest one: the centres change places for ever."""
+class Turning:
+    """A memory that gives each row to the cluster after the closest one: the centres swap clusters for ever."""
+
+    def __init__(self, n, d, k):
+        self.labels = np.full(n, -1, dtype=np.int32)
+        self.sums = np.zeros((_core.SUM_WORDS, k * (d + 1)), dtype=np.int64)
 
     def step(self, x, weights, centers, threads):
-        super().step(x, weights, centers, threads)
+        assign(x, centers, self.labels, None, threads)
         self.labels = ((self.labels + 1) % len(centers)).astype(np.int32)
         self.sums.fill(0)
         add_sums(Block(x, None), self.labels, self.sums, 1)
         return len(x), 0, 0
+
+    def round_sums(self, out, threads, low=None):
+        _core.exact_round(self.sums, out, threads, low)
 
 
 @pytest.mark.parametrize("k", [2, 3, 4, 5, 8, 13])

@@ -92,8 +92,21 @@ def test_orders_repetition_and_threads_change_nothing():
         assert (model.cluster_modes_ == other.cluster_modes_).all()
         assert model.gamma_ == other.gamma_
         assert (model.history_["objective"] == other.history_["objective"]).all()
+        assert model.inertia_ == other.inertia_ == model.history_["objective"][-1]
     moved = fitted(rows[:, order], sample_weight=times, categorical_features=order >= 3)
     assert (moved.labels_ == model.labels_).all()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_order_of_rows_changes_no_bit_of_a_sum(weighted):
+    rng = np.random.default_rng(2)
+    for seed in range(8):
+        rows = table(n=150, seed=seed)
+        weights, order = rng.uniform(0.1, 3.0, size=len(rows)) if weighted else np.ones(len(rows)), rng.permutation(150)
+        model = fitted(rows, sample_weight=weights)
+        other = fitted(rows[order], sample_weight=weights[order])
+        assert model.inertia_ == other.inertia_
+        assert model.score(rows, sample_weight=weights) == model.score(rows[order], sample_weight=weights[order])
 
 
 def indicators(rows, model, p=3):

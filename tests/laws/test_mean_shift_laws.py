@@ -293,7 +293,7 @@ def test_an_estimated_bandwidth_of_zero_joins_equal_rows_alone(column, cluster_a
     paths = model.paths(X)
     assert [len(path) - 1 for path in paths] == model.n_steps_.tolist()
     if cluster_all:
-        assert model.predict(X + np.abs(X) * 1e-9).tolist() == model.labels_.tolist()  # the nearest place
+        assert model.predict(X + np.abs(X) * 1e-9).tolist() == model.labels_.tolist()  # the nearest end
 
 
 def test_bins_beyond_float32_keep_their_rows():

@@ -68,6 +68,7 @@ def test_orders_repetition_and_threads_change_no_bit(covariance_type, dtype):
         for a, b in zip(parameters(model), parameters(other), strict=True):
             assert a.dtype == b.dtype
             assert a.tobytes() == b.tobytes()
+        assert other.lower_bound_ == model.lower_bound_
         assert (other.predict(rows) == model.predict(rows)).all()
 
 
@@ -242,7 +243,7 @@ def test_names_and_infinities_are_named():
     frame = pd.DataFrame({"x": [1.0, np.inf, 2.0], "c": ["a", "b", "a"]})
     with pytest.raises(BadData, match=r"infinity at row 1, column 'x'"):
         MixedMixture().fit(frame)
-    with pytest.raises(InvalidParameter, match=r"'age', which is no column of X. The columns are 'x', 'c'"):
+    with pytest.raises(InvalidParameter, match=r"'age', which is not a column of X. The columns are 'x', 'c'"):
         MixedMixture(categorical_features=["age"]).fit(frame)
     with pytest.raises(BadData, match=r"'c' of dtype .* not numeric"):
         MixedMixture(categorical_features=["x"]).fit(frame.replace(np.inf, 0.0))
@@ -254,3 +255,45 @@ def test_warnings_name_what_happened():
     rows = np.repeat(table(n=4, missing=0.0), 5, axis=0)
     with pytest.warns(CollapsedComponentWarning, match="collapsed"):
         MixedMixture(4, categorical_features=[3, 4, 5], reg_covar=0.0, random_state=0).fit(rows)
+
+
+def test_criteria_beyond_float64_are_refused():
+    X = table(n=60)
+    model = MixedMixture(2, categorical_features=[3, 4, 5], random_state=0).fit(X)
+    assert np.isfinite(model.bic(X, np.full(60, 1e250)))  # the sum of the weights alone is 6e251
+    with pytest.raises(BadData, match=r"^MixedMixture: .* weights up to 1e\+307 leaves float64. Divide the weights"):
+        model.bic(X, np.full(60, 1e307))
+    with pytest.raises(InvalidParameter, match=r"^Invalid value for 'n_samples': MixedMixture.sample: n_samples"):
+        model.sample(0)
+
+
+def test_a_spherical_mixture_has_no_unit_where_a_column_is_empty():
+    """The empty column kept the unit 1, in which 2^−40 X has no variance."""
+    X = np.random.default_rng(0).normal(size=(40, 3)) + 4.0 * np.repeat([[0.0], [1.0]], 20, axis=0)
+    X[:, 2] = np.nan
+    X[3, 0] = np.nan
+    model = MixedMixture(3, covariance_type="spherical", reg_covar=0, init_params="random", random_state=0)
+    labels = model.fit(X).labels_
+    assert len(np.unique(labels)) > 1
+    for power in (-40, -400, 40):
+        np.testing.assert_array_equal(model.fit(np.ldexp(X, power)).labels_, labels)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_columns_of_the_same_values_have_an_order(seed):
+    """Least, largest and bits of 0/1 columns are the same: their order was that of the table."""
+    generator = np.random.default_rng(seed)
+    X = (generator.random((40, 4)) < 0.5).astype(float)
+    X[generator.random(X.shape) < 0.1] = np.nan
+    model = MixedMixture(2, covariance_type="diag", init_params="random", random_state=0)
+    expected = model.fit(X).lower_bounds_.tolist()
+    for _ in range(3):
+        assert model.fit(X[:, generator.permutation(4)]).lower_bounds_.tolist() == expected
+
+
+def test_rows_of_tiny_weight_are_not_lost():
+    X = np.array([[0.0, np.nan], [np.nan, 0.0], [1.0, 1.0]])
+    model = MixedMixture(2, categorical_features=[0, 1], random_state=0)
+    model.fit(X, sample_weight=[1e-200, 1e290, 1e290])
+    assert np.isfinite(model.level_probabilities_).all()
+    assert np.isfinite(model.score_samples(X)).all()

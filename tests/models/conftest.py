@@ -1,4 +1,4 @@
-"""A small model file, its bytes, and a place to put others."""
+"""A small model file, its bytes, and a folder for others."""
 
 from __future__ import annotations
 

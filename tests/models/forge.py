@@ -57,6 +57,7 @@ def cases() -> Iterator[tuple[str, Any, Any, Any]]:
     yield "kmeans", knoll.KMeans(3, random_state=0), ROWS, WEIGHTS
     yield "kmeans-float32", knoll.KMeans(3, random_state=0), ROWS.astype(np.float32), None
     mixed = np.column_stack([np.where(ROWS < -2, np.nan, ROWS), np.arange(len(ROWS)) % 3])
+    table = pd.DataFrame(mixed[:, :3], columns=["a", "b", "c"]).assign(d=list("xyz") * 10)
     for shape in ("full", "tied", "diag", "spherical"):
         model = knoll.MixedMixture(2, categorical_features=[3], covariance_type=shape, random_state=0)
         yield f"mixed-{shape}", model, mixed, WEIGHTS
@@ -91,7 +92,17 @@ def cases() -> Iterator[tuple[str, Any, Any, Any]]:
     yield "dbscan-canberra", D(0.2, metric="canberra"), ROWS, None
     yield "dbscan-precomputed", D(0.5, metric="precomputed"), 1 - K, WEIGHTS
     yield "dbscan-graph", D(0.5, metric="precomputed"), FAR, None
+    yield "dbscan-positions", D(0.1, metric="haversine"), ROWS[:, :2] / 20, WEIGHTS
+    yield "dbscan-gower", D(0.2, metric="gower"), table, WEIGHTS
+    yield "kernel-gower", knoll.KernelKMeans(3, kernel="gower", random_state=0), table, WEIGHTS
+    yield "spectral-gower", S(3, affinity="gower", random_state=0), table, None
     H = knoll.HDBSCAN
+    yield "hdbscan-gower", H(metric="gower"), table, WEIGHTS
+    yield "hdbscan-cosine", H(metric="cosine"), ROWS, None
+    yield "optics-gower", knoll.OPTICS(metric="gower"), table, None
+    yield "agglomerative-gower", knoll.AgglomerativeClustering(3, metric="gower", linkage="average"), table, None
+    yield "tree", knoll.DensityTree(min_samples=3), ROWS, WEIGHTS
+    yield "tree-gower", knoll.DensityTree(min_samples=3, metric="gower"), table, None
     yield "hdbscan", H(min_samples=3, store_centers="both"), ROWS, WEIGHTS
     yield "hdbscan-nearest", H(noise="nearest", allow_single_cluster=True), ROWS, None
     yield "hdbscan-sparse", H(min_samples=2), scipy.sparse.csr_array(ROWS), None

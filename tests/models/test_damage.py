@@ -63,8 +63,8 @@ def array_file(save, *arrays) -> bytes:
         b"\x00" * 500, b"x,y\n1,2\n", b"\x89PNG\r\n\x1a\n" + b"\x00" * 100, b"\x89knoll\n" + b"\x00" * 100, b"k",
     ],
 )  # fmt: skip
-def test_a_foreign_file_is_told(put, data):
-    refused(put(data), r"model\.knoll is no model file of knoll: it begins with b'.*'\. knoll\.save writes one\.")
+def test_a_foreign_file_is_reported(put, data):
+    refused(put(data), r"model\.knoll is not a knoll model file: it begins with b'.*'\. knoll\.save writes one\.")
 
 
 def test_a_missing_or_empty_file_a_folder_and_a_pipe(put, tmp_path):
@@ -76,18 +76,18 @@ def test_a_missing_or_empty_file_a_folder_and_a_pipe(put, tmp_path):
     os.mkfifo(tmp_path / "pipe")
     handle = os.open(tmp_path / "pipe", os.O_RDWR)  # so that opening it does not wait for a writer
     try:
-        with pytest.raises(ModelFileError, match="is no file on a disk"):
+        with pytest.raises(ModelFileError, match="is not a file on a disk"):
             knoll.load(tmp_path / "pipe")
     finally:
         os.close(handle)
 
 
-@pytest.mark.parametrize("major", [0, 5, 300])
-def test_another_major_version_is_told_before_anything_else(put, small, major):
+@pytest.mark.parametrize("major", [0, 6, 300])
+def test_another_major_version_is_reported_before_anything_else(put, small, major):
     data = bytearray(small)
     data[8:10] = major.to_bytes(2, "little")
-    told = rf"has format {major}\.0, and knoll {knoll.__version__} reads 1\.x to 4\.x\. Upgrade knoll\."
-    refused(put(bytes(data)), told)
+    output = rf"has format {major}\.0, and knoll {knoll.__version__} reads 1\.x to 5\.x\. Upgrade knoll\."
+    refused(put(bytes(data)), output)
 
 
 def test_a_later_minor_version_is_read(put, small):
@@ -104,28 +104,28 @@ def test_a_file_of_a_later_knoll_says_so(put, small):
         models.read(put(files.forged(later, arrays)))
 
 
-def test_every_truncation_is_told(put, small):
+def test_every_truncation_is_reported(put, small):
     path = put(small)
     for length in reversed(range(len(small))):
         os.truncate(path, length)
         with pytest.raises(ModelFileError) as caught:
             models.read(path)
-        told = str(caught.value)
-        assert "is empty" in told if length == 0 else "is cut short" in told, (length, told)
+        output = str(caught.value)
+        assert "is empty" in output if length == 0 else "is cut short" in output, (length, output)
 
 
-def test_bytes_after_the_end_are_told(put, small):
+def test_bytes_after_the_end_are_reported(put, small):
     refused(put(small + b"\x00"), "has 1 bytes after the end of the model")
     refused(put(small + small), f"has {len(small)} bytes after the end of the model")
 
 
-def test_every_flipped_bit_is_told(put, small):
+def test_every_flipped_bit_is_reported(put, small):
     """All bits of the prefix and the digest, and every third byte's of the rest."""
     path = put(small)
-    places = {*range(32), *range(len(small) - 32, len(small)), *range(32, len(small), 3)}
-    for place in sorted(places):
+    offsets = {*range(32), *range(len(small) - 32, len(small)), *range(32, len(small), 3)}
+    for offset in sorted(offsets):
         data = bytearray(small)
-        data[place] ^= 1 << (place % 8)
+        data[offset] ^= 1 << (offset % 8)
         path.write_bytes(data)
         with pytest.raises(ModelFileError):
             models.read(path)
@@ -217,7 +217,7 @@ def test_forged_headers_are_refused(put, small, change, words):
         ({"class": "DBSCAN"}, "unexpected keyword argument"),
         ({"parameters": []}, "damaged"),
         ({"fitted": {"a_": {"float": "1e"}}}, "damaged"),
-        ({"fitted": {"predict": 1}}, "predict is no fitted attribute"),
+        ({"fitted": {"predict": 1}}, "predict is not a fitted attribute"),
         ({"fitted": {}}, "n_features_in_ missing"),
         ({"fitted": {"a_": {"array": "fitted.labels_", "object": 3}}}, "unknown entry"),
         ({"fitted": {"a_": {"csr": [], "shape": [1, 2]}}}, "damaged"),
@@ -256,7 +256,7 @@ def test_inspect_refuses_entries_that_it_cannot_show(put, small):
         models.inspect(path)
 
 
-def test_a_file_that_shrinks_while_it_is_read_is_told(put, small, monkeypatch):
+def test_a_file_that_shrinks_while_it_is_read_is_reported(put, small, monkeypatch):
     path = put(small)
     shown = os.fstat
 
@@ -310,8 +310,8 @@ def test_values_that_no_array_has_are_refused(put, tmp_path):
     data = (tmp_path / "m.knoll").read_bytes()
     for old, new, words in (
         (b"\x01" * 64, b"\x01" * 63 + b"\x02", "an entry that is neither true nor false"),
-        ("abcdefgh".encode("utf-32-le"), b"\xff" * 32, "a letter that is no Unicode"),
-        ("abcdefgh".encode("utf-32-le"), b"\x00\xd8\x00\x00" * 8, "a letter that is no Unicode"),
+        ("abcdefgh".encode("utf-32-le"), b"\xff" * 32, "a letter that is not Unicode"),
+        ("abcdefgh".encode("utf-32-le"), b"\x00\xd8\x00\x00" * 8, "a letter that is not Unicode"),
     ):
         assert data.count(old) == 1
         with pytest.raises(ModelFileError, match=words):
@@ -336,11 +336,11 @@ def test_sparse_arrays_that_point_outside_are_refused(put, tmp_path):
     X = np.arange(20.0).repeat(2)[:, None] + np.arange(3)
     knoll.save(knoll.DBSCAN(eps=0.5, min_samples=2).fit(scipy.sparse.csr_array(X)), tmp_path / "m.knoll")
     header, arrays = files.parts((tmp_path / "m.knoll").read_bytes())
-    place = header["arrays"]["fitted.components_.indices"]
-    assert place["dtype"] == "<i4"
+    entry = header["arrays"]["fitted.components_.indices"]
+    assert entry["dtype"] == "<i4"
     for value in (3, -1, 2**31 - 1):
         lies = bytearray(arrays)
-        lies[place["offset"] : place["offset"] + 4] = value.to_bytes(4, "little", signed=True)
+        lies[entry["offset"] : entry["offset"] + 4] = value.to_bytes(4, "little", signed=True)
         with pytest.raises(ModelFileError, match="components_ cannot be made again: ind"):
             models.read(put(files.forged(header, bytes(lies))))
 
@@ -348,10 +348,10 @@ def test_sparse_arrays_that_point_outside_are_refused(put, tmp_path):
 def test_labels_that_number_no_centre_are_refused(put, tmp_path):
     knoll.save(knoll.KernelKMeans(2, sigma=1.0, random_state=0).fit([[0.0], [1.0], [8.0]]), tmp_path / "m.knoll")
     header, arrays = files.parts((tmp_path / "m.knoll").read_bytes())
-    place = header["arrays"]["fitted.center_labels_"]
+    entry = header["arrays"]["fitted.center_labels_"]
     for value in (2, -1, 2**31 - 1):
         lies = bytearray(arrays)
-        lies[place["offset"] : place["offset"] + 4] = value.to_bytes(4, "little", signed=True)
+        lies[entry["offset"] : entry["offset"] + 4] = value.to_bytes(4, "little", signed=True)
         with pytest.raises(ModelFileError, match=r"center_labels_ has entries outside 0 … 1"):
             models.read(put(files.forged(header, bytes(lies))))
 
@@ -413,7 +413,7 @@ def test_compressed_rows_must_fit_together(put, change, words):
         ),
         ("KMeans", {"cluster_centers_": np.full((2, 1), np.nan)}, "cluster_centers_ has entries that are not finite"),
         ("KMeans", {"cluster_centers_": np.ones((2, 1), int)}, "cluster_centers_ has dtype int64, and must be real"),
-        ("KMeans", {"cluster_centers_": 3}, "cluster_centers_ is no array"),
+        ("KMeans", {"cluster_centers_": 3}, "cluster_centers_ is not an array"),
         ("KMeans", {"n_features_in_": -1}, "n_features_in_ is -1"),
         ("KMeans", {"n_features_in_": True}, "n_features_in_ is True"),
         ("KMeans", {"n_clusters": -3}, "n_clusters must be"),
@@ -429,6 +429,7 @@ def test_compressed_rows_must_fit_together(put, change, words):
         ("GaussianMixture", {"covariance_type_": "diag"}, r"covariances_ has the shape \(2, 1, 1\)"),
         ("GaussianMixture", {"weights_": np.zeros(2)}, "noise_weight_ and weights_ sum to 0, and must sum to 1"),
         ("GaussianMixture", {"weights_": np.array([1.5, -0.5])}, "weights_ has the entry -0.5, and must be >= 0"),
+        ("MixedMixture", {"weights_": np.zeros(2)}, "weights_ sum to 0, and must sum to 1"),
         ("GaussianMixture", {"precisions_cholesky_": np.zeros((2, 1, 1))}, "precisions_cholesky_ has a diagonal that"),
         ("GaussianMixture", {"history_": {"a": np.ones(2), "b": np.ones(1)}}, "history_ has columns of different"),
         (
@@ -452,6 +453,7 @@ def test_what_does_not_fit_together_is_named(model, change, words, tmp_path, put
         "MeanShift": knoll.MeanShift(bandwidth=3.0),
         "SpectralClustering": knoll.SpectralClustering(2, sigma=3.0, random_state=0),
         "GaussianMixture": knoll.GaussianMixture(2, random_state=0),
+        "MixedMixture": knoll.MixedMixture(2, random_state=0),
     }
     liar = made[model].fit(np.array([[0.0], [1.0], [9.0], [7.0]]))
     for name, value in change.items():

@@ -281,14 +281,14 @@ def test_what_a_file_cannot_hold_is_refused_by_name(model, words, tmp_path):
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        ({1: 2}, "extra_ has the key 1, which is no text"),
+        ({1: 2}, "extra_ has the key 1, which is not text"),
         (scipy.sparse.coo_array(np.eye(2)), r"extra_ is a sparse array in the format 'coo'.*tocsr"),
         (np.array(["2020-01-01"], "datetime64[D]"), r"fitted\.extra_ is an array of datetime64\[D\]"),
         (np.zeros(2, "f8,i4"), "is an array of"),
         (b"bytes", "which a model file cannot hold"),
         (open, "which a model file cannot hold"),
-        ("\ud800", "a text in it is no Unicode"),
-        (np.array(["a", "\ud800"]), r"fitted\.extra_ has a letter that is no Unicode"),
+        ("\ud800", "a text in it is not Unicode"),
+        (np.array(["a", "\ud800"]), r"fitted\.extra_ has a letter that is not Unicode"),
     ],
 )
 def test_odd_values_are_refused_by_name(value, words, tmp_path):
@@ -317,7 +317,7 @@ def test_only_fitted_estimators_of_knoll(tmp_path):
 
     with pytest.raises(InvalidType, match="takes a fitted estimator of knoll, got 'model'"):
         knoll.save("model", tmp_path / "m.knoll")
-    with pytest.raises(InvalidType, match="Mine is no class that a model file can name: AgglomerativeClustering, "):
+    with pytest.raises(InvalidType, match="Mine is not a class that a model file can name: AgglomerativeClustering, "):
         knoll.save(Mine(2).fit(ROWS), tmp_path / "m.knoll")
     with pytest.raises(NotFittedError):
         knoll.save(knoll.KMeans(2), tmp_path / "m.knoll")
@@ -350,7 +350,7 @@ def test_a_save_that_fails_leaves_the_old_file_and_nothing_else(model, tmp_path,
     assert os.listdir(tmp_path) == ["m.knoll"]
 
 
-def test_the_place_must_be_writable(model, tmp_path):
+def test_the_path_must_be_writable(model, tmp_path):
     with pytest.raises(ModelFileError, match=r"cannot write .*nowhere.*No such file or directory"):
         knoll.save(model, tmp_path / "nowhere" / "m.knoll")
     with pytest.raises(ModelFileError, match=r"cannot write .*Is a directory"):

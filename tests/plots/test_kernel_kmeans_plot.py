@@ -39,8 +39,8 @@ def test_points_have_their_clusters_colours_and_borders_lie_where_the_label_chan
     on = np.concatenate(lines)[::7]
     assert len(on) > 20
     step = 1.2 * np.ptp(X, axis=0) / 160
-    for place in on:
-        around = place + step * np.array([[-1, -1], [1, 1], [-1, 1], [1, -1], [0, 1], [0, -1], [1, 0], [-1, 0]])
+    for point in on:
+        around = point + step * np.array([[-1, -1], [1, 1], [-1, 1], [1, -1], [0, 1], [0, -1], [1, 0], [-1, 0]])
         assert len(set(model.predict(around))) > 1
 
 

@@ -99,12 +99,12 @@ def test_more_columns_have_the_marginal_of_the_density():
                          0.1 * rng.normal(size=400)])  # fmt: skip
     model = GaussianMixture(2, covariance_type="diag", random_state=0).fit(X)
     plane, flat = _marginal(model, None)
-    places = rng.normal(0, 5, (50, 2))
+    points = rng.normal(0, 5, (50, 2))
     expected = np.zeros(50)
     for weight, mean, variance in zip(model.weights_, model.means_, model.covariances_):
         part = np.eye(3)[:, :2].T @ (variance * np.eye(3)) @ np.eye(3)[:, :2]
-        expected += weight * multivariate_normal(mean[:2], part).pdf(places)
-    turned = plane.points(np.column_stack([places, np.full(50, model.weights_ @ model.means_[:, 2])]))
+        expected += weight * multivariate_normal(mean[:2], part).pdf(points)
+    turned = plane.points(np.column_stack([points, np.full(50, model.weights_ @ model.means_[:, 2])]))
     np.testing.assert_allclose(np.exp(flat.score_samples(turned)), expected, rtol=0.05)
     ax = plots.density(model, X, level=1e-4)
     assert ax.get_xlabel().startswith("principal axis 1 of 3")
@@ -223,7 +223,7 @@ def three_columns():
         (lambda: plots.agreement({"a": [0, 1], "b": [0]}), r"labels of the same rows, got shapes a \(2,\), b \(1,\)"),
     ],
 )
-def test_bad_calls_are_told(call, words):
+def test_bad_calls_are_reported(call, words):
     with pytest.raises(BadData, match=words):
         call()
 

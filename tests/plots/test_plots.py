@@ -115,7 +115,7 @@ def test_one_column_is_a_line_of_points():
         ),
     ],
 )
-def test_bad_calls_are_told(call, words):
+def test_bad_calls_are_reported(call, words):
     with pytest.raises(BadData, match=words):
         call()
 
@@ -169,7 +169,7 @@ def test_the_picture_of_another_kind_of_model_is_refused(draw, kind, missing):
         plots.kmeans(Gaussian().fit(X), X)
 
 
-def test_a_model_that_was_not_fitted_is_told_so():
+def test_a_model_that_was_not_fitted_is_reported_so():
     X = np.zeros((3, 2))
     models = {plots.climb: MeanShift(bandwidth=1.0), plots.dbscan: DBSCAN(1.0), plots.density: Gaussian()}
     for draw, model in models.items():
@@ -202,7 +202,7 @@ SPATIAL = {
 @pytest.mark.filterwarnings("ignore::knoll.exceptions.KnollWarning")
 @pytest.mark.parametrize("power", [-300, 300])
 @pytest.mark.parametrize("name", SPATIAL)
-def test_numbers_that_no_axis_can_carry_are_told(name, power):
+def test_numbers_that_no_axis_can_carry_are_reported(name, power):
     """What fits is computed at any scale; a picture says by what to divide."""
     with pytest.raises(BadData, match=rf"can be drawn of 1e-100 to 1e\+100. Divide X by 1e\{power:+d} before fitting"):
         SPATIAL[name](FAR * 10.0**power)

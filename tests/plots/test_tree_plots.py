@@ -118,6 +118,7 @@ def test_curves_are_those_of_cuts():
         assert clusters[at] == labels.max() + 1
         assert noise[at] == pytest.approx(100 * (labels < 0).mean())
     assert ax.get_ylabel() == "clusters of at least 20 rows"
+    assert all(float(tick).is_integer() for tick in plots.cut_curves(MODEL, min_cluster_size=100).get_yticks())
 
 
 @pytest.mark.parametrize("linkage", ["ward", "single"])

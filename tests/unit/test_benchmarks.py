@@ -283,7 +283,7 @@ def test_the_truth_of_the_cases_is_true():
     assert errors(data, shifted)["mean error"] == pytest.approx(1.0)
 
 
-def test_what_the_figures_depend_on_is_told():
+def test_what_the_figures_depend_on_is_reported():
     assert describe()["cores"] >= 1
     assert versions(["numpy.linalg", "sklearn"]).keys() == {"python", "numpy", "scikit-learn"}
     assert missing(["numpy", "no_such_package_at_all.inner", "sklearn.cluster"]) == ["no_such_package_at_all.inner"]

@@ -49,6 +49,27 @@ def test_seeds_are_rows_of_sparse_data(value, index):
         _core.kmeans_plus_plus_csr(*csr(index=index), np.array([0, value, 2]), np.ones(3), 0, 0, 2, True, rows(2), 1)
 
 
+@pytest.mark.parametrize("value", [-1, 3, -(2**31), 2**31 - 1])
+def test_missing_categories_are_at_most_all(value):
+    gaps = np.zeros(5, np.int32)
+    gaps[2] = value
+    args = [np.zeros((1, 5)), np.ones((1, 5)), np.ones(1, np.uint8), np.zeros((2, 5), np.int32), gaps, np.zeros((3, 1)),
+            np.zeros((3, 2), np.int32), 0.5]  # fmt: skip
+    with pytest.raises(ValueError, match="gaps must lie in"):
+        _core.prototype_distances(*args, np.empty((3, 5)), 1)
+    with pytest.raises(ValueError, match="gaps must lie in"):
+        _core.prototype_assign(*args, rows(5), np.empty(5), 1)
+
+
+@pytest.mark.parametrize("value", BIG)
+def test_the_order_of_a_tree_is_of_its_rows(value):
+    """n − 1 − row left int64."""
+    order = np.arange(40)
+    order[7] = value
+    with pytest.raises(ValueError, match="order must be rows"):
+        _core.cut_tree(order, np.zeros(40), np.zeros(40), 1.0, rows(40), 1)
+
+
 @pytest.mark.parametrize("weight", [0.0, -1.0, np.nan, np.inf])
 def test_draws_are_made_by_positive_weights(weight):
     weights = np.ones(40)
@@ -59,12 +80,22 @@ def test_draws_are_made_by_positive_weights(weight):
         _core.random_rows(weights, 0, 0, rows(3))
 
 
+def stepped():
+    memory = _core.LloydMemory(4, 3, 2, "hamerly")
+    memory.step_csr(np.ones(1), np.zeros(1, np.int32), np.array([0, 1, 1, 1, 1], np.int32), 3, None, np.eye(2, 3), 1)
+    return memory
+
+
 SPARSE_CALLS = {
     "assign_csr": lambda x: _core.assign_csr(*x, np.zeros((2, 3)), rows(4, np.int32), None, 1),
     "add_cluster_sums_csr": lambda x: _core.add_cluster_sums_csr(
         *x, None, np.zeros(4, np.int32), np.zeros((_core.SUM_WORDS, 8), np.int64), 1
     ),
-    "total_scatter_csr": lambda x: _core.total_scatter_csr(*x, None, np.zeros(3), 1),
+    "add_scatter_csr": lambda x: _core.add_scatter_csr(*x, None, np.zeros(3), np.zeros(_core.SUM_WORDS, np.int64), 1),
+    "step_csr": lambda x: _core.LloydMemory(4, 3, 2, "hamerly").step_csr(*x, None, np.zeros((2, 3)), 1),
+    "round_moved_csr": lambda x: stepped().round_moved_csr(
+        *x, None, np.zeros(1, np.int64), np.ones(1, np.int32), np.empty(8), 1
+    ),
     "add_exact_scatter_csr": lambda x: _core.add_exact_scatter_csr(
         *x, None, np.zeros(3), np.zeros(_core.SUM_WORDS, np.int64), 1
     ),
@@ -78,7 +109,8 @@ SPARSE_CALLS = {
 
 
 def test_every_function_of_sparse_rows_is_among_these():
-    assert set(SPARSE_CALLS) == {name for name in dir(_core) if name.endswith("_csr")}
+    known = {name for place in (_core, _core.LloydMemory) for name in dir(place) if name.endswith("_csr")}
+    assert set(SPARSE_CALLS) == known
 
 
 @pytest.mark.parametrize("index", [np.int32, np.int64])
@@ -251,6 +283,13 @@ def odd(array):
     return room
 
 
+def test_weights_of_a_metric_are_aligned():
+    weights = np.zeros(17, np.uint8)[1:].view(np.float64)
+    weights[...] = 1.0
+    with pytest.raises(ValueError, match="p must be aligned"):
+        _core.pair_distances(X, "gower", weights, np.empty(40 * 39 // 2), 1)
+
+
 def test_arrays_are_aligned():
     mixture = (np.zeros(2), 1.0, np.zeros((1, 2)), np.ones((1, 2)), odd(np.zeros(1)), -np.inf)
     for call, name in [
@@ -332,7 +371,7 @@ def test_a_memory_keeps_to_one_dtype(algorithm):
     x = np.random.default_rng(3).normal(size=(50, 9))
     memory = _core.LloydMemory(50, 9, 4, algorithm)
     memory.step(x, None, x[:4].copy(), 1)
-    with pytest.raises(ValueError, match="dtype of the previous step"):
+    with pytest.raises(ValueError, match="dtype and format of the previous step"):
         memory.step(x.astype(np.float32), None, x[4:8].copy(), 1)
     memory.step(x, None, x[4:8].copy(), 1)
     expected = np.empty(50, np.int32)

@@ -116,7 +116,7 @@ def test_instruction_sets_agree():
             np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-12)
 
 
-def test_an_unknown_instruction_set_is_told():
+def test_an_unknown_instruction_set_is_reported():
     done = run("import knoll; knoll.Gaussian", KNOLL_ISA="sse9")
     assert done.returncode != 0
     assert "KNOLL_ISA is sse9, but this build on this machine can run only:" in done.stderr

@@ -406,7 +406,7 @@ def test_far_sparse_rows_beside_a_small_eps_raise_no_warning_of_numpy():
 
 
 def test_a_radius_may_be_a_length_on_the_earth():
-    """Three places, 1 km apart along a meridian; 50 m around each."""
+    """Three positions, 1 km apart along a meridian; 50 m around each."""
     rng = np.random.default_rng(0)
     metres = np.repeat([0.0, 1000.0, 2000.0], 20) + rng.uniform(0, 20, 60)
     X = np.radians(np.c_[48.0 + np.degrees(metres / 6371008.8), np.full(60, 11.0)])

@@ -93,7 +93,7 @@ def test_restarts_are_thick(monkeypatch):
     np.testing.assert_allclose(found.values, full[:3], atol=1e-12)
 
 
-def test_the_end_of_patience_is_told():
+def test_the_end_of_patience_is_reported():
     M, _, _ = matrix_of(list(1 - 1e-4 * np.arange(100)), 400)
     found = top_eigenpairs(lambda B: M @ B, 400, 3, tol=1e-12, max_applications=3)
     assert not found.converged

@@ -95,7 +95,7 @@ def test_a_factor_is_made_where_it_fills_little():
     assert np.count_nonzero(pairs.values > 0.99) == 59
 
 
-def test_the_end_of_patience_is_told():
+def test_the_end_of_patience_is_reported():
     A = graph("strip")
     first, scale, _ = problem(A, 4)
     seen = []

@@ -118,7 +118,7 @@ def test_a_close_second_is_named():
     assert "is close behind, so compare both" in choice.reason
 
 
-def test_rounding_is_told_by_the_number_of_rows():
+def test_rounding_is_reported_by_the_number_of_rows():
     values = [1.0, 1 - 1e-11, 1 - 4e-10, 1 - 8e-10, 1 - 9e-10]
     assert tuning.eigengap(values).best == 2
     assert "all 5 eigenvalues are one" in tuning.eigengap(values, n_samples=10**6).reason

@@ -9,7 +9,7 @@ import scipy.sparse
 from knoll import _core
 from knoll._common.blocks import Block
 from knoll._common.passes import LocalPasses, OneBlock
-from knoll.kmeans.assignment import add_sums, assign, memory_for, no_sums
+from knoll.kmeans.assignment import add_sums, assign, memory_for, round_moved, step
 from knoll.kmeans.empty_clusters import relocate
 
 
@@ -61,7 +61,7 @@ def transcribed(blocks, centers, empty):
         moves[point] = cluster
     if not moves:
         return None
-    sums = no_sums(k, d)
+    sums = np.zeros((_core.SUM_WORDS, k * (d + 1)), dtype=np.int64)
     for b, i, point in rows:
         labels[b][i] = moves.get(point, labels[b][i])
     for block, now in zip(blocks, labels):
@@ -119,14 +119,14 @@ def test_the_farthest_points_move(kind, form):
                 np.testing.assert_array_equal(moved.sums.round(), expected)
             if len(blocks) == 1:  # who remembers the labels gives the same, and changes nothing
                 memory = memory_for(X, k, "hamerly")
-                memory.step(X, weights, centers, threads)
+                step(memory, Block(X, weights), centers, threads)
                 labels, before = memory.labels.copy(), rounded(memory.sums)
                 moved = relocate(OneBlock(blocks[0], threads), centers, mass == 0, memory)
                 assert (moved is None) == (expected is None)
                 if moved is not None:
                     table = np.empty((2, len(before)))
                     rows = moved.moves.rows, moved.moves.to
-                    memory.round_moved(X, weights, *rows, table[0], threads, table[1])
+                    round_moved(memory, Block(X, weights), *rows, table[0], threads, table[1])
                     np.testing.assert_array_equal(table[0], expected)
                     assert (np.abs(table[1]) <= np.spacing(np.abs(expected)) / 2).all()
                 np.testing.assert_array_equal(memory.labels, labels)

@@ -84,14 +84,14 @@ def test_scaling_by_a_power_of_two_is_exact(X, power):
     assert np.array_equal(scaled.mahalanobis(np.ldexp(X, power)), plain.mahalanobis(X))
 
 
-def test_squares_below_float64_are_told():
+def test_squares_below_float64_are_reported():
     X = np.random.default_rng(0).normal(size=(50, 2))
     for Y in (X * 1e-300, np.c_[X[:, :1] * 1e-160, X[:, 1:]]):
         with pytest.raises(BadData, match=r"column 0 has a range of .* only\)\. Multiply it by a power of two first"):
             Gaussian().fit(Y)
 
 
-def test_squares_beyond_float64_are_told():
+def test_squares_beyond_float64_are_reported():
     with pytest.raises(
         BadData,
         match=r"the squares of X leave float64 \(\|X\| goes up to 1e\+300\)\. Divide the data by a power of two",
@@ -187,12 +187,12 @@ def test_float32_keeps_in_float64_what_it_cannot_hold(X, scale):
     assert 0 < model.ellipse().height < np.inf
 
 
-def test_weights_beyond_float64_are_told():
+def test_weights_beyond_float64_are_reported():
     with pytest.raises(BadData, match="the sum of the sample weights leaves float64"):
         Gaussian().fit(np.eye(3), sample_weight=[1e308, 1e308, 1e308])
 
 
-def test_weights_that_hide_the_other_rows_are_told(X):
+def test_weights_that_hide_the_other_rows_are_reported(X):
     """It is not X that is to blame where one row outweighs all others by 600 decades."""
     weights = np.r_[1e300, np.full(len(X) - 1, 1e-300)]
     with pytest.raises(BadData, match=r"the sample weights go from 1e-300 to 1e\+300: beside the heaviest rows"):
@@ -298,7 +298,7 @@ class Shrinking:
         (lambda: [(np.eye(2), [1.0, 1.0], None)], BadData, "block 0 is a tuple of 3. Give an array, or a pair"),
     ],
 )
-def test_bad_blocks_are_told(make, error, words):
+def test_bad_blocks_are_reported(make, error, words):
     with pytest.raises(error, match=words):
         Gaussian().fit_blocks(make)
 
@@ -408,7 +408,7 @@ def test_verbose_shows_each_pass(X, capsys):
         ),
     ],
 )
-def test_bad_calls_are_told(X, call, error, words):
+def test_bad_calls_are_reported(X, call, error, words):
     with pytest.raises(error, match=words):
         call(Gaussian().fit(X))
 

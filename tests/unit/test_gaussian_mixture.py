@@ -113,7 +113,7 @@ def test_parameters_are_checked_at_fit(parameters, message):
         GaussianMixture(**{"n_components": 2, **parameters}).fit(blobs(20))
 
 
-def test_data_that_cannot_be_used_is_told():
+def test_data_that_cannot_be_used_is_reported():
     with pytest.raises(
         BadData, match=r"Expected n_samples >= n_components but got n_components = 4, n_samples = 3\. Take"
     ):
@@ -141,7 +141,7 @@ def test_a_sample_of_nothing_is_refused():
 # ---- what is warned of ---------------------------------------------------------------------------------------------
 
 
-def test_an_unfinished_climb_is_told():
+def test_an_unfinished_climb_is_reported():
     with pytest.warns(ConvergenceWarning, match="Best performing initialization did not converge. Try different init"):
         GaussianMixture(3, max_iter=1, random_state=0).fit(blobs())
     with warnings.catch_warnings():
@@ -176,7 +176,7 @@ def test_a_collapsed_component_is_named_with_its_points(shape, reg_covar, remedy
     assert np.isfinite(model.score_samples(X)).all()
 
 
-def test_two_points_in_the_plane_are_told_as_two():
+def test_two_points_in_the_plane_are_reported_as_two():
     X = np.vstack([np.random.default_rng(0).normal(size=(100, 2)), [[50.0, 50.0], [51.0, 53.0]]])
     with pytest.warns(CollapsedComponentWarning, match=r"has collapsed onto 2 points; its covariance was floored at"):
         GaussianMixture(2, reg_covar=0.0, random_state=0).fit(X)
@@ -202,7 +202,7 @@ def test_a_healthy_fit_says_nothing():
             GaussianMixture(3, covariance_type=shape, random_state=0, reg_covar=0.0).fit(blobs())
 
 
-def test_a_regularisation_that_drowns_the_data_is_told():
+def test_a_regularisation_that_drowns_the_data_is_reported():
     with pytest.warns(SuspiciousResultWarning, match=r"reg_covar=1e-06 is larger than the variance of every column"):
         GaussianMixture(2, random_state=0).fit(blobs() * 1e-9)
 

@@ -408,7 +408,7 @@ def test_nothing_and_one():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"metric": "taxi"}, "metric must be euclidean, manhattan, chebyshev, minkowski, cosine or haversine"),
+        ({"metric": "taxi"}, "metric must be euclidean, manhattan, chebyshev, minkowski, cosine, haversine or gower"),
         ({"metric": "haversine"}, "haversine needs two columns"),
         ({"border": "near"}, "border must be closest, first or noise"),
         ({"backend": "ball"}, "backend must be auto, grid, tree or tiles"),

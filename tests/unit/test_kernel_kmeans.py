@@ -159,7 +159,7 @@ def test_rows_that_rounding_cannot_tell_apart_are_decided_alike_in_any_order():
 # ---- scales ------------------------------------------------------------------------------------------------------
 
 
-def test_a_width_that_is_far_too_small_is_told(X):
+def test_a_width_that_is_far_too_small_is_reported(X):
     with pytest.warns(
         SuspiciousResultWarning, match=r"sigma=1e-06 is far too small: 100 % of the rows are similar to no"
     ):
@@ -170,7 +170,7 @@ def test_a_width_that_is_far_too_small_is_told(X):
         KernelKMeans(3, kernel="heaviside", eps=1e-6, random_state=0).fit(X)
 
 
-def test_a_width_that_is_far_too_large_is_told(X):
+def test_a_width_that_is_far_too_large_is_reported(X):
     with pytest.warns(SuspiciousResultWarning, match=r"sigma=1e\+08 is far too large: all rows are alike"):
         model = KernelKMeans(2, sigma=1e8, random_state=0).fit(X)
     np.testing.assert_array_equal(model.predict(X), model.labels_)

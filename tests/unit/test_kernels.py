@@ -211,7 +211,7 @@ def test_asymmetry_of_rounding_is_averaged():
         assert operator.bytes > 0
 
 
-def test_a_function_that_fails_is_told():
+def test_a_function_that_fails_is_reported():
     def nothing(x, y):
         return float("nan")
 

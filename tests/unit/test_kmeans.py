@@ -180,7 +180,7 @@ def test_extreme_weights(X):
         assert np.isfinite(model.cluster_centers_).all()
 
 
-def test_weights_beside_which_rows_vanish_are_told(X):
+def test_weights_beside_which_rows_vanish_are_reported(X):
     weights = np.r_[1e300, np.full(len(X) - 1, 1e-300)]
     with pytest.raises(
         BadData, match=r"the sample weights go from 1e-300 to 1e\+300: beside the heaviest rows the sums"
@@ -276,7 +276,7 @@ def test_a_start_far_beyond_tiny_data_is_refused_and_no_warning_of_numpy_leaks()
             KMeans(2, init=[[0.0], [1.8e33]]).fit([[-2.5e-291], [0.0]])
 
 
-def test_fewer_distinct_points_than_clusters_is_told_as_scikit_learn_tells_it():
+def test_fewer_distinct_points_than_clusters_is_reported_as_scikit_learn_tells_it():
     X = [[0, 0], [0, 1], [1, 0], [1, 0]]
     with pytest.warns(
         ConvergenceWarning,
@@ -318,7 +318,7 @@ def test_more_rows_than_the_sample_holds():
     assert a.inertia_ == pytest.approx(KMeans(5, random_state=0).fit(X).inertia_, rel=0.05)
 
 
-def test_blocks_that_cannot_be_used_are_told(X):
+def test_blocks_that_cannot_be_used_are_reported(X):
     with pytest.raises(InvalidParameter, match="make_blocks must be a callable"):
         KMeans(2).fit_blocks([X])
     with pytest.raises(BadData, match="make_blocks\\(\\) gave no rows"):
@@ -470,7 +470,7 @@ def test_verbose_tells_the_steps(tol, words, capsys):
         ({"n_clusters": 301}, BadData, "n_samples=300 should be >= n_clusters=301. Give more rows, or ask for fewer"),
     ],
 )
-def test_parameters_that_break_their_rule_are_told(X, parameters, kind, words):
+def test_parameters_that_break_their_rule_are_reported(X, parameters, kind, words):
     with pytest.raises(kind, match=words):
         KMeans(**parameters).fit(X)
 
@@ -489,7 +489,7 @@ def test_warnings_are_scikit_learns_and_point_at_the_caller(X):
         assert [(warning.filename, warning.lineno) for warning in caught] == [(__file__, line)]
 
 
-def test_sparse_data_that_is_not_finite_is_told():
+def test_sparse_data_that_is_not_finite_is_reported():
     X = scipy.sparse.csr_matrix(np.eye(10))
     X.data[4] = np.inf
     with pytest.raises(BadData, match="X has an infinity at row 4, column 4"):
@@ -607,7 +607,7 @@ def test_the_objective_never_rises_beside_a_far_outlier():
     np.testing.assert_array_equal(blocks.history_["objective"], objective)
 
 
-# ---- what the door refuses -----------------------------------------------------------------------------------------
+# ---- what validation refuses ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

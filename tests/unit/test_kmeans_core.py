@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -84,7 +85,7 @@ def data(name, n=700, d=5, seed=0):
         case "clouds of clouds":
             near, far = (rng.normal(size=(4, d))[rng.integers(0, 4, n)] for _ in range(2))
             return x + 1e3 * near + 1e6 * far
-        case "lattices apart":  # ties that no place can tell
+        case "lattices apart":  # ties that no pivot can separate
             return rng.integers(-2, 3, size=(n, d)) + 2.0**20 * rng.integers(0, 2, size=(n, 1))
     raise AssertionError(name)
 
@@ -130,6 +131,15 @@ def layouts(X):
     return [X, np.asfortranarray(X), wide[::2, ::3], backwards[::-1], frozen]
 
 
+def scatter(x, weights, origin, threads=1, how="add_scatter"):
+    words = np.zeros(_core.SUM_WORDS, np.int64)
+    rows = (x.data, x.indices, x.indptr, x.shape[1]) if sparse.issparse(x) else (x,)
+    getattr(_core, how + "_csr" * sparse.issparse(x))(*rows, weights, origin, words, threads)
+    rounded = np.empty(1)
+    _core.exact_round(words[:, None], rounded, 1, None)
+    return rounded[0]
+
+
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_every_layout_and_number_of_threads_gives_the_same_bits(dtype):
     X = data("normal", n=9001, d=7).astype(dtype)
@@ -142,7 +152,7 @@ def test_every_layout_and_number_of_threads_gives_the_same_bits(dtype):
             labels, d2, counts = assign(layout, start, threads)
             sums = np.zeros((_core.SUM_WORDS, k * 8), np.int64)
             _core.add_cluster_sums(layout, weights, labels, sums, threads)
-            spread = _core.total_scatter(layout, weights, start[0], threads)
+            spread = scatter(layout, weights, start[0], threads)
             got = (labels.tobytes(), d2.tobytes(), counts, round_sums(sums, k).tobytes(), spread)
             expected = expected or got
             assert got == expected
@@ -226,8 +236,8 @@ def test_clouds_far_apart_are_left_to_float32(algorithm, d, clouds, dtype):
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_clouds_that_part_later_are_seen_from_several_places(algorithm):
-    """At first every cloud has one centre, the others are far out, and one place is enough."""
+def test_clouds_that_part_later_are_measured_from_several_pivots(algorithm):
+    """At first every cloud has one centre, the others are far out, and one pivot is enough."""
     rng = np.random.default_rng(10)
     n = 20_000
     middle = 1e4 * rng.normal(size=(8, 6))
@@ -337,7 +347,9 @@ def test_compressed_rows_give_what_dense_rows_give(dtype, index):
     _core.add_cluster_sums_csr(*parts, weights, labels, sums, 2)
     _core.add_cluster_sums(D, weights, labels, expected, 2)
     np.testing.assert_array_equal(round_sums(sums, k), round_sums(expected, k))
-    assert _core.total_scatter_csr(*parts, weights, centers[0], 2) == _core.total_scatter(D, weights, centers[0], 2)
+    rows = sparse.csr_array((X.data, parts[1], parts[2]), shape=X.shape)
+    for how in ("add_scatter", "add_exact_scatter"):
+        assert scatter(rows, weights, centers[0], 2, how) == scatter(D, weights, centers[0], 1, how)
     out, dense = np.empty((2, len(D), k))
     _core.center_distances_csr(*parts, centers, out, 2)
     _core.center_distances(D, centers, dense, 2)
@@ -357,6 +369,70 @@ def test_compressed_rows_are_decided_exactly(name):
     np.testing.assert_array_equal(labels, full.argmin(axis=1))
     np.testing.assert_array_equal(d2, full.min(axis=1))
     assert evaluations == (len(D) + rechecks) * len(centers)
+
+
+def csr(x):
+    rows = sparse.csr_array(x)
+    return rows.data, rows.indices, rows.indptr, x.shape[1]
+
+
+def dense_then_sparse(x, centers):
+    memory = _core.LloydMemory(*x.shape, len(centers), "hamerly")
+    memory.step(x, None, centers, 1)
+    memory.step_csr(*csr(x), None, centers, 1)
+
+
+@pytest.mark.parametrize("d", [40, 200])  # fewer and more columns than a block of the scatter has
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_the_scatter_is_that_of_dense_rows_to_the_bit(d, dtype):
+    rng = np.random.default_rng(d)
+    X = sparse.random_array((300, d), density=0.03, rng=1, format="csr", dtype=np.float64).astype(dtype)
+    origin, weights = rng.normal(size=d), rng.integers(0, 4, 300) / 3
+    exact = sum(
+        Fraction(w) * sum((Fraction(float(a)) - Fraction(float(b))) ** 2 for a, b in zip(row, origin))
+        for w, row in zip(weights.tolist(), X.toarray())
+    )
+    for how, bits in (("add_scatter", 40), ("add_exact_scatter", 52)):
+        assert scatter(X, weights, origin, 2, how) == scatter(X.toarray(), weights, origin, 1, how)
+        assert abs(Fraction(float(scatter(X, weights, origin, 2, how))) - exact) <= exact / 2**bits
+
+
+@pytest.mark.parametrize("algorithm", ["lloyd", "hamerly"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_steps_of_compressed_rows_are_those_of_dense_rows(algorithm, dtype, index, weighted):
+    rng = np.random.default_rng(7)
+    n, d, k = 2000, 90, 12
+    D = np.where(rng.random((n, d)) < 0.06, rng.normal(2.0, 1.0, (n, d)), 0.0)
+    D[:, :k] += 3 * (rng.integers(k, size=n)[:, None] == np.arange(k))
+    D[5:9] = D[4]  # copies, and ties between two centres that are equal
+    X = sparse.csr_array(D.astype(dtype))
+    rows = (X.data, X.indices.astype(index), X.indptr.astype(index), d)
+    weights = rng.integers(0, 3, n) / 7 if weighted else None
+    D = X.toarray()
+    centers = D[rng.choice(n, k, replace=False)].astype(np.float64)
+    centers[1] = centers[0]
+    memories = [_core.LloydMemory(n, d, k, algorithm) for _ in range(3)]
+    evaluated, moved = [], [np.empty(k * (d + 1)) for _ in range(2)]
+    for step in range(25):
+        counts = memories[0].step(D, weights, centers, 2)
+        for memory, threads in zip(memories[1:], (1, 3)):
+            found = memory.step_csr(*rows, weights, centers, threads)
+            assert found[0] == counts[0]
+            np.testing.assert_array_equal(memory.labels, nearest(D, centers))
+            np.testing.assert_array_equal(round_sums(memory.sums, k), round_sums(memories[0].sums, k))
+        evaluated.append(found[1])
+        which, to = np.array([3, 700, 1999]), np.array([0, 5, k - 1], np.int32)
+        memories[0].round_moved(D, weights, which, to, moved[0], 1)
+        memories[1].round_moved_csr(*rows, weights, which, to, moved[1], 2)
+        np.testing.assert_array_equal(*moved)
+        totals = round_sums(memories[1].sums, k)
+        centers = np.where(totals[:, :1] > 0, totals[:, 1:] / np.maximum(totals[:, :1], 0.1), centers)
+        if step == 3:
+            centers[2] = D[11]  # a jump
+    assert evaluated[0] >= n * k
+    assert (evaluated[-1] < n * k / 4) == (algorithm == "hamerly")
 
 
 def test_entries_that_name_one_column_add_up():
@@ -385,12 +461,16 @@ def test_rows_without_a_label_are_left_out():
         (lambda x, c, s: _core.add_cluster_sums(x, np.ones(2), np.zeros(3, np.int32), s, 1), "weights"),
         (lambda x, c, s: _core.add_cluster_sums(x, None, np.full(3, 2, np.int32), s, 1), "below"),
         (lambda x, c, s: _core.add_cluster_sums(x, None, np.zeros(3, np.int32), s[:, :4].copy(), 1), "sums"),
-        (lambda x, c, s: _core.total_scatter(x, None, np.zeros(3), 1), "origin"),
+        (lambda x, c, s: _core.add_scatter(x, None, np.zeros(3), s[:, 0].copy(), 1), "origin"),
+        (lambda x, c, s: _core.add_scatter(x, None, np.zeros(2), s[:9, 0].copy(), 1), "sum"),
         (lambda x, c, s: _core.center_distances(x, c, np.zeros((3, 3)), 1), "out"),
         (lambda x, c, s: _core.LloydMemory(3, 2, 2, "fast"), "algorithm"),
         (lambda x, c, s: _core.LloydMemory(3, 2, 0, "lloyd"), "k"),
         (lambda x, c, s: _core.LloydMemory(4, 2, 2, "lloyd").step(x, None, c, 1), "x must"),
         (lambda x, c, s: _core.LloydMemory(3, 2, 3, "lloyd").step(x, None, c, 1), "centers"),
+        (lambda x, c, s: _core.LloydMemory(4, 2, 2, "lloyd").step_csr(*csr(x), None, c, 1), "x must"),
+        (lambda x, c, s: _core.LloydMemory(3, 2, 3, "lloyd").step_csr(*csr(x), None, c, 1), "centers"),
+        (lambda x, c, s: dense_then_sparse(x, c), "dtype and format"),
     ],
 )
 def test_shapes_that_do_not_fit_are_refused(call, words):

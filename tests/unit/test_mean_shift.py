@@ -61,7 +61,7 @@ def test_noise_is_what_is_alone_in_its_cluster():
     assert model.cluster_centers_.tolist() == [[0.5]]
     assert model.predict([[8.5], [0.2], [100.0], [3.0]]).tolist() == [-1, 0, -1, 0]  # the last climbs over 1
     assert MeanShift(bandwidth=2.0).fit(X).predict([[100.0]]).tolist() == [1]
-    # two rows in one place are not alone, and a row of weight 2 is two rows
+    # two equal rows are not alone, and a row of weight 2 is two rows
     twice = MeanShift(bandwidth=2.0, cluster_all=False).fit(X, sample_weight=[1, 1, 2, 1])
     assert twice.labels_.tolist() == [1, 1, 0, -1]  # as many neighbours, larger coordinates
     none = MeanShift(bandwidth=0.1, cluster_all=False).fit(X)

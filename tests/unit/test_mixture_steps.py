@@ -265,7 +265,7 @@ def test_moments_about_the_origin_are_those_about_the_means(d):
     narrow = replace(state, covariance=Full.from_covariances(state.covariance.means, tight))
     for start, origin in (state, True), (narrow, False):
         block, means = Block(X, None), start.covariance.means
-        assert bool((em._centers(start) == 0).all()) == origin
+        assert bool((start.sum_centers == 0).all()) == origin
         here, _ = em.finish(em.partial(block, start, 2), start)
         own = replace(start, centers=means)
         there, _ = em.finish(em.partial(block, own, 2), own)

@@ -157,3 +157,9 @@ def test_the_walk_is_cached(tmp_path):
     first = OPTICS(memory=str(tmp_path)).fit(X)
     again = OPTICS(memory=str(tmp_path), xi=0.3).fit(X)
     np.testing.assert_array_equal(first.ordering_, again.ordering_)
+
+
+@pytest.mark.parametrize("name", ["min_samples", "min_cluster_size"])
+def test_a_size_is_a_number_of_rows_or_a_share(name):
+    with pytest.raises(InvalidParameter, match=rf"{name} must be .* It is a number of rows, from 2 on, or a share"):
+        OPTICS(**{name: 2.5}).fit(np.eye(5))

@@ -17,8 +17,8 @@ PUBLIC = {
     "knoll": """
         AgglomerativeClustering CancelToken DBSCAN DensityTree Gaussian GaussianMixture HDBSCAN KMeans
         KPrototypes KernelKMeans MeanShift MixedMixture OPTICS SpectralClustering __version__ blocks compare
-        comparison datasets exceptions explain explanation kernels load metrics models plots reference relations save
-        scales show_build tuning
+        comparison datasets exceptions explain explanation explore explorer kernels load metrics models plots
+        reference relations save scales show_build tuning
     """,
     "knoll.blocks": "TableBlocks open",
     "knoll.comparison": """
@@ -35,6 +35,7 @@ PUBLIC = {
         SuspiciousResultWarning
     """,
     "knoll.explanation": "Cluster ColumnProfile ExampleRow Explanation LevelShare Rule explain",
+    "knoll.explorer": "Session explore",
     "knoll.gaussian": "Ellipse Gaussian",
     "knoll.hierarchy": "AgglomerativeClustering",
     "knoll.kernel_kmeans": "KernelKMeans",
@@ -78,6 +79,7 @@ INNER = {
     "knoll.base",
     "knoll.cli",
     "knoll.engines",
+    "knoll.explorer",
     "knoll.neighbors",
     "knoll.registry",
     "knoll.report",
@@ -122,7 +124,7 @@ def test_every_picture_is_in_the_file_of_its_name():
         assert getattr(knoll.plots, name).__module__ == f"knoll.plots.{name}"
 
 
-def test_the_door_gives_what_it_lists_and_nothing_by_mistake():
+def test_the_package_gives_what_it_lists_and_nothing_by_mistake():
     assert dir(knoll) == sorted(knoll.__all__)
     for name in knoll.__all__:
         assert getattr(knoll, name) is not None

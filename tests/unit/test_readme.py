@@ -48,15 +48,15 @@ def test_what_a_row_says():
                  row("scikit-learn lloyd", 2.46, 200.4), row("scikit-learn elkan", 3.0, 244.0)],
         "date": "2026-01-02", "machine": {"cpu": "Z80", "cores": 1}, "versions": {"scikit-learn": "1.9"},
     }  # fmt: skip
-    told = script.table({"kmeans-1e6x2": case})
-    assert "| k-means, k = 50 | 10⁶ × 2 | 12 ms | 2.5 s | **200** | – for 1234 MB |\n" in told
-    assert "Z80, 1 cores; scikit-learn 1.9; 2026-01-02." in told
+    output = script.table({"kmeans-1e6x2": case})
+    assert "| k-means, k = 50 | 10⁶ × 2 | 12 ms | 2.5 s | **200** | – for 1234 MB |\n" in output
+    assert "Z80, 1 cores; scikit-learn 1.9; 2026-01-02." in output
     case["rows"][3]["worse_than_peer"] = True
     assert "| –, its answer is better |" in script.table({"kmeans-1e6x2": case})
     case["rows"] = case["rows"][:3]  # nothing of scikit-learn itself
     assert "k-means" not in script.table({"kmeans-1e6x2": case})
 
 
-def test_a_readme_without_a_place_is_told():
+def test_a_readme_without_the_marks_is_refused():
     with pytest.raises(SystemExit, match=r"README.md has no place for the table"):
         script.redrawn("# knoll\n", {})

@@ -11,7 +11,7 @@ import pytest
 from knoll import _core
 from knoll._common import sample
 from knoll._common.blocks import Block
-from knoll._common.exact_sums import ExactSums
+from knoll._common.exact_sums import ExactSums, from_wire
 from knoll._common.passes import OneBlock
 from knoll._common.sample import draw_sample, row_hashes
 from tests.laws.hostile import HostileEngine
@@ -135,5 +135,5 @@ def test_what_is_not_finite_travels(value):
     _core.add_moments(np.array([[1.0], [value]]), None, np.zeros(1), (moments := ExactSums.zeros(3)).words, 1)
     sums = moments.take(np.array([0, 1]))
     numbers, planes = sums.to_wire()
-    np.testing.assert_array_equal(ExactSums.from_wire(numbers, planes).merge(sums).round(), [4.0, value])
+    np.testing.assert_array_equal(from_wire(numbers, planes).merge(sums).round(), [4.0, value])
     assert len(planes) <= 5

@@ -169,3 +169,12 @@ def test_messages():
         InvalidParameter, match=re.escape("n_trials must be >= 1 and < 65536, got 0. None chooses 2 + log")
     ):
         kmeans_plus_plus(X4, found, 2, 0, n_trials=0)
+
+
+def test_subnormal_numbers_beside_the_largest_change_no_order():
+    """Entries below 2^−100 of the largest do not count; the difference of their exponents left int64."""
+    generator = np.random.default_rng(0)
+    large = generator.uniform(0.5, 1.7, size=30) * 1e308
+    X = np.column_stack([large, generator.uniform(1, 9, size=30) * 1e-310])
+    alone = np.column_stack([large, np.zeros(30)])
+    assert multiset(X).rows.tolist() == multiset(alone).rows.tolist()

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_iris, make_blobs, make_circles, make_moons
 
-from knoll import metrics, reference, scales
+from knoll import SpectralClustering, metrics, reference, scales
 from knoll.exceptions import BadData, InvalidParameter, SuspiciousResultWarning
 
 
@@ -54,6 +54,21 @@ def test_a_weight_is_a_repetition(n, d, seed, k):
     a = scales.estimate_sigma(X, k, sample_weight=weights)
     b = scales.estimate_sigma(repeated[generator.permutation(len(repeated))], k)
     assert (a.sigma, a.n_neighbors, a.reason) == (b.sigma, b.n_neighbors, b.reason)
+
+
+@pytest.mark.parametrize("power", [-10, -60, -400, -1000])
+def test_shares_are_no_numbers_of_rows(power):
+    """Weights that add up to less than the rows said: all rows together make one ball, and σ was the diameter."""
+    generator = np.random.default_rng(0)
+    X = np.r_[generator.normal(size=(60, 2)), generator.normal(size=(60, 2)) + 9]
+    even = scales.estimate_sigma(X)
+    assert scales.estimate_sigma(X, sample_weight=np.full(120, 2.0**power)).sigma == even.sigma
+    weights = generator.uniform(0.5, 1.5, size=120) * 2.0**power
+    shares = scales.estimate_sigma(X, sample_weight=weights)
+    assert 0.8 * even.sigma < shares.sigma < 1.25 * even.sigma
+    assert scales.estimate_sigma(X, sample_weight=weights / 8).sigma == shares.sigma
+    labels = SpectralClustering(2, random_state=0).fit(X, sample_weight=weights / weights.sum()).labels_
+    assert (labels == np.repeat([labels[0], 1 - labels[0]], 60)).all()
 
 
 def test_weight_is_repetition_beyond_the_sampled_rows():

@@ -387,7 +387,7 @@ def test_verbose_tells_of_the_partition_step(assign_labels, capsys):
     assert ("SpectralClustering: Iteration 1, inertia " in text) == (assign_labels == "kmeans")
 
 
-def test_bad_parameters_are_told():
+def test_bad_parameters_are_reported():
     X, _ = moons(30)
     for parameters, message in (
         ({"sigma": 1.0, "gamma": 1.0}, "give sigma or gamma, not both"),

@@ -203,7 +203,7 @@ def test_fewer_linked_rows_than_clusters(n, assign_labels):
 
 
 @pytest.mark.parametrize("assign_labels", ["discretize", "cluster_qr"])
-def test_fewer_columns_than_clusters_are_told(assign_labels):
+def test_fewer_columns_than_clusters_are_reported(assign_labels):
     X = np.random.default_rng(0).normal(size=(200, 2))
     with pytest.warns(
         ConvergenceWarning, match=r"clusters \(3\).*\(5\): the embedding has n_components=3 columns\. Leave"
@@ -250,7 +250,7 @@ def test_copies_of_few_rows():
 
 
 @pytest.mark.parametrize("kernel", [lambda x, y: x[0] - y[0], lambda x, y: -1.0], ids=["asymmetric", "negative"])
-def test_a_function_that_is_no_similarity_is_told_with_its_place(kernel):
+def test_a_function_that_is_no_similarity_is_named_with_its_position(kernel):
     with pytest.raises(BadData, match=r"must be (symmetric|>= 0), but has .* at row \d+, column \d+"):
         fit(np.random.default_rng(0).normal(size=(20, 2)), affinity=kernel)
 

@@ -77,18 +77,18 @@ def test_a_weight_in_a_silhouette_is_a_repetition(blobs):
     np.testing.assert_allclose(np.repeat(weighted, weights), repeated, atol=1e-12)
 
 
-def test_a_sample_is_told(blobs, monkeypatch):
+def test_a_sample_is_reported(blobs, monkeypatch):
     monkeypatch.setattr(tuning, "_SCORED_ROWS", 100)
     choice = tuning.choose_n_clusters(blobs, [3, 4, 5], random_state=0)
     assert "a sample of 100 of 400 distinct rows, standard error" in choice.reason
     assert (choice.curve["standard_error"] > 0).all()
 
 
-def test_the_end_of_the_range_is_told(blobs):
+def test_the_end_of_the_range_is_reported(blobs):
     assert "largest number tried" in tuning.choose_n_clusters(blobs, [2, 3], random_state=0).reason
 
 
-def test_no_bend_is_told():
+def test_no_bend_is_reported():
     X = np.random.default_rng(0).uniform(size=(2000, 8))
     assert "not significant" in tuning.choose_n_clusters(X, range(2, 6), criterion="elbow", random_state=0).reason
 
@@ -204,7 +204,7 @@ def test_an_absent_row_does_not_choose_the_scale():
 
 
 @pytest.mark.parametrize("choose", [tuning.choose_n_clusters, tuning.choose_n_components])
-def test_weights_that_leave_float64_are_told(choose):
+def test_weights_that_leave_float64_are_reported(choose):
     X = np.random.default_rng(0).normal(size=(30, 2))
     with pytest.raises(BadData, match=rf"{choose.__name__}: the sum of sample_weight leaves float64. Divide"):
         choose(X, [2, 3], sample_weight=np.full(30, 1e308))

@@ -107,23 +107,23 @@ def test_points_are_not_copied_without_need():
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("order", ["C", "F", "strided"])
-@pytest.mark.parametrize("place", [(0, 0), (17, 3), (49, 6), (31, 0)])
-def test_one_bad_number_is_found_anywhere(bad, dtype, order, place):
+@pytest.mark.parametrize("position", [(0, 0), (17, 3), (49, 6), (31, 0)])
+def test_one_bad_number_is_found_anywhere(bad, dtype, order, position):
     X = np.random.default_rng(0).normal(size=(50, 7)).astype(dtype)
-    X[place] = bad
+    X[position] = bad
     X = np.repeat(np.repeat(X, 2, axis=0), 2, axis=1)[::2, ::2] if order == "strided" else np.asarray(X, order=order)
-    with pytest.raises(BadData, match=rf"at row {place[0]}, column {place[1]}\. Drop or impute"):
+    with pytest.raises(BadData, match=rf"at row {position[0]}, column {position[1]}\. Drop or impute"):
         check_points(X)
 
 
 def test_text_is_named_with_row_column_and_remedy():
-    place = "X has 'b' at row 1, column {}, where a number is needed. Drop the column, or encode it as numbers"
+    position = "X has 'b' at row 1, column {}, where a number is needed. Drop the column, or encode it as numbers"
     mixed = [[1.0, "2"], [3.0, "b"]]
     for X in (mixed, np.array(mixed, dtype=object)):
-        with pytest.raises(BadData, match="(?s)could not convert string to float.*" + place.format(1)):
+        with pytest.raises(BadData, match="(?s)could not convert string to float.*" + position.format(1)):
             check_points(X)
     pandas = pytest.importorskip("pandas")
-    with pytest.raises(BadData, match=place.format("'town'")):
+    with pytest.raises(BadData, match=position.format("'town'")):
         check_points(pandas.DataFrame({"age": [1.0, 3.0], "town": ["2", "b"]}))
 
 

@@ -71,8 +71,8 @@ class BlockSource:
     the first block is that of the fit.
     """
 
-    def __init__(self, make_blocks: Callable[[], Iterable[Any]], estimator: Any) -> None:
-        self._owner = type(estimator).__name__
+    def __init__(self, make_blocks: Callable[[], Iterable[Any]], estimator: Any, owner: str = "") -> None:
+        self._owner = owner or type(estimator).__name__
         if not callable(make_blocks):
             raise InvalidParameter(
                 f"{self._owner}: make_blocks must be a callable that returns a fresh iterator of arrays, "
@@ -86,7 +86,12 @@ class BlockSource:
 
     def require_rows(self) -> None:
         """Look at the first block, which has the columns and the dtype; refuse a source without rows."""
-        if next(self(), None) is None:
+        head = getattr(self.make_blocks, "head", None)  # rows that are elsewhere: one of them is enough
+        if head is None:
+            found = next(self(), None)
+        elif (found := head()) is not None:
+            self.dtype = check_points(found, estimator=self._estimator, finite=False).dtype
+        if found is None:
             raise BadData(f"{self._owner}: make_blocks() gave no rows. Give at least one block with one row.")
 
     def __call__(self) -> Iterator[Block]:

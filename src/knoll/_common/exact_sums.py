@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from knoll import _core
 from knoll._typing import Floats, Ints
 
-__all__ = ["ExactSums"]
+__all__ = ["ExactSums", "from_wire"]
 
 _LIMIT = 1 << 60  # words below this may be added once more without a carry (docs/numerics/sums.md, S3)
 _ONE = 1074 // 32, 1074 % 32  # the word of 2⁰, and its bit in there
@@ -27,8 +27,8 @@ _MOST_COUNT = 1 << 40  # a count below this, shifted by that bit, stays far belo
 class ExactSums:
     """m exact sums. Words outside of `used` count as zero, whatever is in them."""
 
-    words: NDArray[np.int64]  # (SUM_WORDS, m)
-    used: NDArray[np.int64]  # (2,) from, to
+    words: Ints  # (SUM_WORDS, m)
+    used: Ints  # (2,) from, to
 
     @classmethod
     def zeros(cls, m: int) -> Self:
@@ -36,7 +36,7 @@ class ExactSums:
         return cls(np.zeros((_core.SUM_WORDS, m), dtype=np.int64), np.array([0, _core.SUM_WORDS]))
 
     @classmethod
-    def of_words(cls, words: NDArray[np.int64]) -> Self:
+    def of_words(cls, words: Ints) -> Self:
         """Copy the words in use, (SUM_WORDS, m), of sums that go on changing."""
         numbers = np.flatnonzero(words.any(axis=1))
         return cls._of_planes(numbers, words[numbers])
@@ -97,7 +97,7 @@ class ExactSums:
             parts.append(self._of_planes(numbers, part))
         return parts[0].merge(parts[1])
 
-    def whole(self, copy: bool = False) -> NDArray[np.int64]:
+    def whole(self, copy: bool = False) -> Ints:
         """Return all words, (SUM_WORDS, m), zero where none are in use."""
         first, last = self.used.tolist()
         if (first, last) == (0, _core.SUM_WORDS):
@@ -114,34 +114,34 @@ class ExactSums:
 
     # ---- on the wire -----------------------------------------------------------------------------------------------
 
-    def to_wire(self) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    def to_wire(self) -> tuple[NDArray[np.uint8], Ints]:
         """Return the numbers of the words in use, (p,), and those words, (p, m)."""
         numbers, planes = self._planes()
         return numbers.astype(np.uint8), np.ascontiguousarray(planes)
 
-    @classmethod
-    def from_wire(cls, numbers: NDArray[np.uint8], planes: NDArray[np.int64]) -> Self:
-        """Make the sums of what `to_wire` returned."""
-        return cls._of_planes(numbers.astype(np.int64), planes)
-
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the words in use and no others: the rest may be memory of something else."""
-        return ExactSums.from_wire, self.to_wire()
+        return from_wire, self.to_wire()
 
     @classmethod
-    def _of_planes(cls, numbers: Ints, planes: NDArray[np.int64]) -> Self:
+    def _of_planes(cls, numbers: Ints, planes: Ints) -> Self:
         first, last = (int(numbers[0]), int(numbers[-1]) + 1) if len(numbers) else (0, 0)
         words = np.empty((_core.SUM_WORDS, planes.shape[1]), dtype=np.int64)
         words[first:last] = 0
         words[numbers] = planes
         return cls(words, np.array([first, last]))
 
-    def _planes(self) -> tuple[Ints, NDArray[np.int64]]:
+    def _planes(self) -> tuple[Ints, Ints]:
         """Return the numbers of the words that are not zero in all sums, and those words."""
         first, last = self.used.tolist()
         numbers = first + np.flatnonzero(self.words[first:last].any(axis=1))
         return numbers, self.words[numbers]
 
 
-def _has_grown(planes: NDArray[np.int64]) -> bool:
+def from_wire(numbers: NDArray[np.uint8], planes: Ints) -> ExactSums:
+    """Make the sums of what `to_wire` returned."""
+    return ExactSums._of_planes(numbers.astype(np.int64), planes)
+
+
+def _has_grown(planes: Ints) -> bool:
     return bool(planes.size) and (int(planes.max()) >= _LIMIT or int(planes.min()) < -_LIMIT)

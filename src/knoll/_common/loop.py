@@ -14,6 +14,7 @@ from typing import TypeVar
 import numpy as np
 
 from knoll._typing import Floats, Ints
+from knoll.exceptions import EngineError
 
 State = TypeVar("State")
 History = dict[str, Floats | Ints]
@@ -40,7 +41,10 @@ def iterate(
     seconds: list[float] = []
     while len(reports) < max_iter and not (reports and stop(reports)):
         begun = time.perf_counter()
-        state, report = step(state)
+        try:
+            state, report = step(state)
+        except EngineError as error:
+            raise EngineError(f"{error} This was in step {len(reports) + 1}.") from error
         seconds.append(time.perf_counter() - begun)
         reports.append(report)
         if hook is not None:
@@ -58,15 +62,16 @@ def make_history(objective: Sequence[float], changed: Sequence[float], seconds: 
     return history
 
 
-def live(name: str, verbose: int) -> Callable[[int, StepReport], None] | None:
-    """Make the hook that prints each step under `verbose`, or none."""
+def live(name: str, verbose: int, every: int = 1) -> Callable[[int, StepReport], None] | None:
+    """Make the hook that prints each step, or one in `every`, under `verbose`, or none."""
     if not verbose:
         return None
 
     def show(iteration: int, report: StepReport) -> None:
-        print(
-            f"{name}: step {iteration}, objective {report.objective:.10g}, changed {report.changed:.3g}",
-            flush=True,
-        )
+        if iteration % every == 0:
+            print(
+                f"{name}: step {iteration}, objective {report.objective:.10g}, changed {report.changed:.3g}",
+                flush=True,
+            )
 
     return show

@@ -12,7 +12,7 @@ from knoll._typing import Floats
 from knoll.base import Estimator
 from knoll.validation import check_weights
 
-__all__ = ["MixedEstimator"]
+__all__ = ["MixedColumns", "MixedEstimator"]
 
 
 class MixedEstimator(Estimator):
@@ -40,7 +40,7 @@ class MixedEstimator(Estimator):
 
     def _peek(self, X: Any) -> MixedTable:
         """Read rows without keeping anything."""
-        return read_mixed(X, estimator=_Columns(), categorical_features=self.categorical_features)[0]
+        return read_mixed(X, estimator=MixedColumns(), categorical_features=self.categorical_features)[0]
 
     def _table(self, X: Any) -> tuple[MixedTable, Any]:
         """Read rows with the columns and levels of the fit."""
@@ -53,5 +53,5 @@ class MixedEstimator(Estimator):
         return table, check_weights(sample_weight, len(table), owner=type(self).__name__)
 
 
-class _Columns(Estimator):
+class MixedColumns(Estimator):
     """Takes names and number of the columns where no estimator shall keep them."""

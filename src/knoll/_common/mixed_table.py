@@ -217,7 +217,8 @@ def _frame(
     else:
         is_categorical = _chosen(categorical_features, d, names)
     numbers = [_numbers(columns[j], names[j]) for j in np.flatnonzero(~is_categorical)]
-    dtype = np.result_type(np.float32, *(v.dtype for v in numbers)) if numbers else np.dtype(np.float64)
+    single = all(column.dtype == np.float32 for column in columns)  # levels alone, as an array of them
+    dtype = np.result_type(np.float32, *(v.dtype for v in numbers)) if numbers or single else np.dtype(np.float64)
     numeric = np.empty((n, len(numbers)))
     for j, values in enumerate(numbers):
         numeric[:, j] = values
@@ -286,12 +287,13 @@ def _chosen(categorical_features: Any, d: int, names: list[str] | None) -> Bools
     if chosen.dtype.kind in "OUS":
         if names is None:
             raise InvalidParameter(
-                f"categorical_features has the name {chosen[0]!r}, and X has no column names. Give indices or a mask."
+                f"categorical_features has the name {str(chosen[0])!r}, and X has no column names. "
+                "Give indices or a mask."
             )
         for name in chosen.tolist():
             if str(name) not in names:
                 raise InvalidParameter(
-                    f"categorical_features has the name {name!r}, which is no column of X. "
+                    f"categorical_features has the name {name!r}, which is not a column of X. "
                     f"The columns are {', '.join(map(repr, names[:10]))}{', …' if len(names) > 10 else ''}."
                 )
             found[names.index(str(name))] = True

@@ -1,11 +1,11 @@
 """Passes over rows that come in blocks: one merged answer per pass, from blocks that stay where they are.
 
-An algorithm hands over a *part*, a module-level function part(block, state, run), and a state that pickles. A `Passes`
-applies it to the blocks: a loop over those of this process (`LocalPasses`), one array (`OneBlock`), or the workers of
-an engine. The result has the same bits for all of them, since
+An algorithm hands over its partial step, a module-level function partial(block, state, run), and a state that
+pickles. A `Passes` applies it to the blocks: a loop over those of this process (`LocalPasses`), one array (`OneBlock`),
+or the workers of an engine. The result has the same bits for all of them, since
 
 - partial statistics merge exactly, in any order, and `merge` changes neither of its inputs, so that a lost or repeated
-  part can be computed again from the block and the state;
+  one can be computed again from the block and the state;
 - blocks begin at multiples of 4096 rows of the global order (`seams`), the cells within which kernels add up in floats;
 - what a block remembers between passes (`Run.memory`) saves work and nothing else: it may be lost at any time;
 - all processes compute with one instruction set (`Build`).
@@ -35,7 +35,7 @@ __all__ = [
     "LocalPasses",
     "Memory",
     "OneBlock",
-    "Part",
+    "Partial",
     "Passes",
     "Prepare",
     "Run",
@@ -48,7 +48,7 @@ __all__ = [
 State = TypeVar("State")
 Result = TypeVar("Result")
 _ROWS_AT_ONCE = 1 << 23  # bytes: smaller blocks are joined, lest the calls cost more than the rows
-_SHARE = 8  # of the free memory, one part of so many is for what blocks remember
+_SHARE = 8  # of the free memory, one share of so many is for what blocks remember
 
 
 @dataclass
@@ -92,7 +92,7 @@ class Memory:
 
 @dataclass(frozen=True)
 class Run:
-    """How a part runs: threads, and what its block remembers of earlier passes. The result depends on neither."""
+    """Of a partial step: threads, and what its block remembers of earlier passes. The result depends on neither."""
 
     threads: int = 1
     memory: Memory = field(default_factory=Memory)
@@ -107,7 +107,7 @@ class Stats(Protocol):
 
 
 Merges = TypeVar("Merges", bound=Stats)
-Part = Callable[[Block, State, Run], Result]
+Partial = Callable[[Block, State, Run], Result]
 Prepare = Callable[[Block], Block]  # rescales rows, or drops some; pickles
 
 
@@ -138,12 +138,12 @@ class Passes(Protocol):
         """Return the first rows: at least one cell of the grid, or all there are."""
         ...
 
-    def total(self, part: Part[State, Merges], state: State) -> Merges:
-        """Apply the part to every block and merge what it returns."""
+    def total(self, partial: Partial[State, Merges], state: State) -> Merges:
+        """Apply the partial step to every block and merge what it returns."""
         ...
 
-    def map(self, part: Part[State, Result], state: State) -> Iterator[Result]:
-        """Apply the part to every block and yield what it returns, in the order of the rows."""
+    def map(self, partial: Partial[State, Result], state: State) -> Iterator[Result]:
+        """Apply the partial step to every block and yield what it returns, in the order of the rows."""
         ...
 
     def prepared(self, prepare: Prepare) -> Passes:
@@ -188,13 +188,13 @@ class OneBlock:
         """Return all rows."""
         return self.block
 
-    def total(self, part: Part[State, Merges], state: State) -> Merges:
-        """Apply the part."""
-        return part(self.block, state, Run(self.threads))
+    def total(self, partial: Partial[State, Merges], state: State) -> Merges:
+        """Apply the partial step."""
+        return partial(self.block, state, Run(self.threads))
 
-    def map(self, part: Part[State, Result], state: State) -> Iterator[Result]:
-        """Apply the part."""
-        yield part(self.block, state, Run(self.threads))
+    def map(self, partial: Partial[State, Result], state: State) -> Iterator[Result]:
+        """Apply the partial step."""
+        yield partial(self.block, state, Run(self.threads))
 
     def prepared(self, prepare: Prepare) -> OneBlock:
         """Prepare the rows, once."""
@@ -235,15 +235,15 @@ class LocalPasses:
             raise BadData("The blocks have no row that counts. Give a row a weight > 0.")
         return block
 
-    def total(self, part: Part[State, Merges], state: State) -> Merges:
-        """Apply the part to every block and merge what it returns."""
-        return functools.reduce(lambda a, b: a.merge(b), self.map(part, state))
+    def total(self, partial: Partial[State, Merges], state: State) -> Merges:
+        """Apply the partial step to every block and merge what it returns."""
+        return functools.reduce(lambda a, b: a.merge(b), self.map(partial, state))
 
-    def map(self, part: Part[State, Result], state: State) -> Iterator[Result]:
-        """Apply the part to every block, in order."""
+    def map(self, partial: Partial[State, Result], state: State) -> Iterator[Result]:
+        """Apply the partial step to every block, in order."""
         for number, block in enumerate(self._blocks()):
             memory = self._memories.setdefault(number, Memory(self._budget))
-            yield part(block, state, Run(self.threads, memory))
+            yield partial(block, state, Run(self.threads, memory))
 
     def prepared(self, prepare: Prepare) -> LocalPasses:
         """Return passes over the rows that `prepare` makes of a block."""
@@ -328,6 +328,6 @@ class Build:
 
 
 def _speed(instruction_set: str) -> int:
-    """Order instruction sets by what more machines have."""
-    order = ("baseline", "avx2")
-    return order.index(instruction_set) if instruction_set in order else -1
+    """Order instruction sets by what more machines have; one that this machine has not comes last."""
+    available = str(_core.build_info()["instruction sets available"]).split(", ")
+    return available.index(instruction_set) if instruction_set in available else len(available)

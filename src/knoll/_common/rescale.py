@@ -64,7 +64,7 @@ def largest_of(values: Any) -> float:
 
 def exponent_of(values: Any) -> int:
     """Return the least exponent such that all magnitudes are below 2^exponent; 0 where all are 0."""
-    return int(np.frexp(largest_of(values))[1])
+    return math.frexp(values)[1] if isinstance(values, float | int) else int(np.frexp(largest_of(values))[1])
 
 
 def exponents_of(values: ArrayLike) -> Ints:
@@ -88,12 +88,16 @@ def affinity_exponent(values: Any) -> int:
     return extreme_exponent(largest_of(values), _NEAR_AFFINITIES)
 
 
+def _is_nonzero(exponent: int | Ints) -> bool:
+    return exponent != 0 if isinstance(exponent, int) else bool(np.any(exponent))
+
+
 def times_power(values: Any, exponent: Any, out: Any = None) -> Any:
     """Return values · 2^exponent, the values themselves where that is 0; beyond float64 they are infinite, or 0.
 
     A sparse matrix has one exponent, or one for each stored entry. Weights that are None stay None.
     """
-    if values is None or not np.any(exponent):
+    if values is None or not _is_nonzero(exponent):
         return values
     exponent = np.asarray(exponent, dtype=np.intc)  # the one integer type that every platform has a loop for
     with np.errstate(over="ignore", under="ignore"):
@@ -192,7 +196,7 @@ class Rescaling:
 
     def __bool__(self) -> bool:
         """Return whether anything is changed."""
-        return bool(np.any(self.exponent)) or self.weight_exponent != 0 or self.constant is not None
+        return _is_nonzero(self.exponent) or self.weight_exponent != 0 or self.constant is not None
 
     def columns(self, d: int) -> Ints:
         """Return the exponent of each column, (d,)."""
@@ -207,13 +211,13 @@ class Rescaling:
         """Rescale points, sparse ones too; float32 becomes float64. What would leave float64 is far out, at ±2^500."""
         if self.constant is not None:
             points = _plus(points, -self.constant)
-        if not np.any(self.exponent):
+        if not _is_nonzero(self.exponent):
             return points
         return _clipped(times_power(points.astype(np.float64, copy=False), -self.exponent), 2.0**_FAR)
 
     def up(self, points: Any) -> Any:
         """Bring points back; what would leave float64, such as a rounded mean, becomes its largest number."""
-        if np.any(self.exponent):
+        if _is_nonzero(self.exponent):
             points = _clipped(times_power(points.astype(np.float64, copy=False), self.exponent), _MOST)
         return points if self.constant is None else _plus(points, self.constant)
 
@@ -235,6 +239,8 @@ class Rescaling:
     @property
     def _common(self) -> Any:
         """The exponent, one number where all columns have the same."""
+        if isinstance(self.exponent, int):
+            return self.exponent
         exponents = np.ravel(self.exponent)
         return int(exponents[0]) if (exponents == exponents[0]).all() else self.exponent
 
@@ -281,6 +287,8 @@ class RadiusRescaling(Rescaling):
     def starts(self, points: NDArray[np.floating]) -> Floats:
         """Rescale starts of paths; they may be far from the points, and keep their direction."""
         plain: Floats = np.ascontiguousarray(points, dtype=np.float64)
+        if not self.exponent and exponent_of(plain) <= min(self.extent + 2, self.far):
+            return plain  # no row is far: what follows would find the exponent 0 for each
         size = exponents_of(row_largest(plain))  # (m,)
         exponent = np.where(size > self.extent + 2, self.exponent + self.shrink, self.exponent)
         rescaled: Floats = times_power(plain, -np.maximum(exponent, size - self.far)[:, None])

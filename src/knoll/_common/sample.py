@@ -24,7 +24,7 @@ from knoll._common.exact_sums import ExactSums
 from knoll._common.passes import Passes, Run
 from knoll._typing import Floats, Ints
 
-__all__ = ["Sketch", "draw_sample", "row_hashes"]
+__all__ = ["Sketch", "draw_rows", "draw_sample", "row_hashes"]
 
 _HEAVY = 4096  # a row of at least this part of the total weight belongs to every sample
 _CANDIDATES = 2 * _HEAVY  # of those: twice as many as there can be, so that rounded counts miss none
@@ -56,6 +56,20 @@ def draw_sample(passes: Passes, present: int, seed: int, size: int) -> Block:
     )
 
 
+def draw_rows(passes: Passes, present: int, seed: int, size: int) -> NDArray[Any]:
+    """Return all rows where there are at most `size`, of which `present` says how many there are; else about `size`.
+
+    A row is repeated as often as its share of the weight demands: row i of a sample with the weights w is there
+    ⌊(w₁ + … + wᵢ)·size/Σw + ½⌋ − ⌊(w₁ + … + wᵢ₋₁)·size/Σw + ½⌋ times.
+    """
+    points, weights = draw_sample(passes, present, seed, size)
+    if present <= size or weights is None:
+        return points
+    ends = np.floor(np.cumsum(weights) * (size / math.fsum(weights)) + 0.5).astype(np.int64)
+    rows: NDArray[Any] = np.repeat(points, np.diff(ends, prepend=0), axis=0)
+    return rows
+
+
 # ---- what parts of the rows have -----------------------------------------------------------------------------------
 
 
@@ -72,7 +86,7 @@ class _Chosen:
 
 
 @dataclass(frozen=True, eq=False)
-class DistinctRows:
+class SampledRows:
     """Distinct rows, by their hashes, with exact weights."""
 
     hashes: NDArray[np.uint64]  # (m,) rising
@@ -80,7 +94,7 @@ class DistinctRows:
     weights: ExactSums  # m
 
     @classmethod
-    def of(cls, block: Block, hashes: NDArray[np.uint64], size: int | None, threads: int) -> DistinctRows:
+    def of(cls, block: Block, hashes: NDArray[np.uint64], size: int | None, threads: int) -> SampledRows:
         """Join equal rows of a block; keep the `size` of smallest hash."""
         order, first = _grouped(hashes, block.points)
         kept = first if size is None else first[:size]
@@ -93,24 +107,24 @@ class DistinctRows:
         chosen = order[kept]
         return cls(hashes[chosen], block.points[chosen], weights)
 
-    def merge(self, other: DistinctRows) -> DistinctRows:
+    def merge(self, other: SampledRows) -> SampledRows:
         """Join what two sets of blocks have; neither is changed."""
         hashes, points = (np.concatenate(pair) for pair in ((self.hashes, other.hashes), (self.points, other.points)))
         order, first = _grouped(hashes, points)
         group = np.empty(len(order), dtype=np.int64)
         group[order] = np.searchsorted(first, np.arange(len(order)), side="right") - 1
         chosen = order[first]
-        return DistinctRows(hashes[chosen], points[chosen], self.weights.join(other.weights, group, len(first)))
+        return SampledRows(hashes[chosen], points[chosen], self.weights.join(other.weights, group, len(first)))
 
-    def below(self, bound: np.uint64) -> DistinctRows:
+    def below(self, bound: np.uint64) -> SampledRows:
         """Return those of a hash up to this one."""
         count = int(np.searchsorted(self.hashes, bound, side="right"))
         return self if count == len(self.hashes) else self.first(count)
 
-    def first(self, size: int) -> DistinctRows:
+    def first(self, size: int) -> SampledRows:
         """Return those of smallest hash."""
         kept = np.arange(min(size, len(self.hashes)))
-        return DistinctRows(self.hashes[kept], self.points[kept], self.weights.take(kept))
+        return SampledRows(self.hashes[kept], self.points[kept], self.weights.take(kept))
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +165,7 @@ class Sketch:
     """What some blocks contribute to a sample."""
 
     size: int
-    rows: DistinctRows  # of smallest hash
+    rows: SampledRows  # of smallest hash
     complete: bool  # no row is missing
     mass: ExactSums  # 1: the weight of all rows
     frequent: Frequent
@@ -179,7 +193,7 @@ def sketch(block: Block, draw: _Draw, run: Run) -> Sketch:
     """Sketch the rows of a block; all have a weight > 0."""
     hashes = row_hashes(block.points, draw.seed)
     n = len(hashes)
-    rows = DistinctRows.of(block, hashes, draw.size, run.threads)
+    rows = SampledRows.of(block, hashes, draw.size, run.threads)
     if block.weights is None:
         mass = ExactSums.of_counts(np.array([n]))
     else:
@@ -188,12 +202,12 @@ def sketch(block: Block, draw: _Draw, run: Run) -> Sketch:
     return Sketch(draw.size, rows, complete, mass, Frequent.of(hashes, block.weights))
 
 
-def _chosen(block: Block, chosen: _Chosen, run: Run) -> DistinctRows:
+def _chosen(block: Block, chosen: _Chosen, run: Run) -> SampledRows:
     """Return the rows of these hashes."""
     hashes = row_hashes(block.points, chosen.seed)
     here = np.flatnonzero(np.isin(hashes, chosen.hashes))
     weights = None if block.weights is None else block.weights[here]
-    return DistinctRows.of(Block(block.points[here], weights), hashes[here], None, run.threads)
+    return SampledRows.of(Block(block.points[here], weights), hashes[here], None, run.threads)
 
 
 def _rows(block: Block, _: None, run: Run) -> Block:

@@ -3,6 +3,10 @@
 Where many rows repeat (whole numbers, categories, rounded values), a pair of distinct rows stands for (n/m)² pairs of
 rows, and a tree cannot separate equal rows. So equal rows are merged first, and their count is a weight
 (docs/decisions/0020-unique-rows.md).
+
+Random choices need an order that the contents decide: `seeding.multiset`, by the same function of the core. Two places
+order rows by other means: `hierarchy.merges.SortedRows` by coordinates, by which ties are broken, and
+`sample.SampledRows` by hashes that blocks on other machines agree upon.
 """
 
 from __future__ import annotations

@@ -26,6 +26,7 @@ __all__ = ["main"]
 USER_ERROR, BUG, INTERRUPTED, BROKEN_PIPE, TERMINATED = 2, 1, 130, 141, 143
 BAD_PATH = (errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ELOOP, errno.EROFS)  # of a path that the user gave
 EXTRA = ("click", "jinja2", "matplotlib", "pyarrow", "rich")  # what pip install "knoll[cli]" brings
+EXPLORE = ("starlette", "uvicorn")  # what "knoll[explore]" brings beside them
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -63,10 +64,11 @@ def main(args: Sequence[str] | None = None) -> int:
         return _print_error(f"cannot write to standard output: {error.strerror}. Redirect it elsewhere.", USER_ERROR)
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
-        if package not in EXTRA:
+        if package not in (*EXTRA, *EXPLORE):
             return _report_bug(error)
+        part, extra = ("knoll explore", "explore") if package in EXPLORE else ("the command line", "cli")
         return _print_error(
-            f'the command line needs {package}, which is not installed. Run: pip install "knoll[cli]"', USER_ERROR
+            f'{part} needs {package}, which is not installed. Run: pip install "knoll[{extra}]"', USER_ERROR
         )
     except Exception as error:
         if _is_known(error):

@@ -14,6 +14,7 @@ COMMANDS = {
     "compare": "Find out which clusters your table has, by several methods.",
     "datasets": "List the data sets, or export one as CSV.",
     "demo": "Run the ten reference algorithms on the paper's data.",
+    "explore": "Find, question and keep clusters in an interactive page.",
     "fit": "Fit one method to your data and keep the model.",
     "info": "Show what was built and what it runs on.",
     "inspect": "Show what a model file contains, and check that it is whole.",

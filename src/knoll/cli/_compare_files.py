@@ -21,6 +21,7 @@ from knoll.explanation.engine import names_of
 from knoll.models import save
 from knoll.models._relabeled import n_labels
 from knoll.report.comparison import comparison_page
+from knoll.tables.geojson import degrees_of
 from knoll.tables.missing import FALLBACK
 
 if TYPE_CHECKING:
@@ -62,7 +63,8 @@ def write_results(
     )  # fmt: skip
     (folder / "report.html").write_text(page, encoding="utf-8", errors="replace")
     step("labels")
-    _write_labels(found, table, id_column or "row", folder / f"labels.{form}")
+    called = explanation.names if form == "geojson" else None
+    _write_labels(found, table, id_column or "row", folder / f"labels.{form}", called)
     step("models")
     _write_models(found, missing, folder / "models")
     summary: dict[str, Any] = {
@@ -98,9 +100,17 @@ def _write_summary(summary: dict[str, Any], path: Path) -> None:
     path.write_text(json_text(summary, allow_nan=False) + "\n", encoding="utf-8")
 
 
-def _write_labels(found: Comparison, table: Table, id_name: str, path: Path) -> None:
-    """Write for each row its id, its label by every answer, and the probabilities of the mixture."""
-    columns: dict[str, Any] = {name: candidate.labels for name, candidate in found.answers().items()}
+def _write_labels(
+    found: Comparison, table: Table, id_name: str, path: Path, names: Mapping[int, str] | None = None
+) -> None:
+    """Write for each row its id, its label by every answer, and the probabilities of the mixture.
+
+    With `names` first the recommended cluster and its name.
+    """
+    columns: dict[str, Any] = {}
+    if names is not None:
+        columns = {"cluster": found.labels, "name": [names[int(label)] for label in found.labels]}
+    columns |= {name: candidate.labels for name, candidate in found.answers().items()}
     for name, candidate in found.candidates.items():
         if candidate.probabilities is not None:
             count = n_labels(candidate.model)
@@ -111,7 +121,7 @@ def _write_labels(found: Comparison, table: Table, id_name: str, path: Path) -> 
         id_name += "'"
     with path.open("wb") as file:
         labels = LabelsFile(file, path)
-        labels.write(table.rows if table.ids is None else table.ids, id_name, columns)
+        labels.write(table.rows if table.ids is None else table.ids, id_name, columns, degrees_of(table))
         labels.close()
 
 

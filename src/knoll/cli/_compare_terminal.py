@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from knoll._format import plural, share
+from knoll._format import plural, share, two_digits
 from knoll.cli._compare_options import ALTERNATIVES
 from knoll.cli._terminal import echo, visible
 from knoll.comparison import Candidate, Comparison
@@ -25,7 +25,7 @@ def print_result(found: Comparison, explanation: Explanation, out: Path, form: s
     for line in table_lines(found, title):
         echo(line)
     if found.truth_scores is not None:
-        echo("  truth: adjusted Rand index with the known classes, which no choice rests on")
+        echo("  truth: adjusted Rand index with the known classes, not used in any choice")
     advice = found.recommendation
     echo()
     answer = f"{METHODS[advice.method].title}, {_clusters(found.candidates[advice.method])}"
@@ -37,7 +37,8 @@ def print_result(found: Comparison, explanation: Explanation, out: Path, form: s
         one = other.candidate
         if other.defensible:
             answer = f"{METHODS[one.method].title}, {_clusters(one)}"
-            _print(f"{_RELATIONS[other.relation]} ({name}): {answer}, expected {one.expected:.2f}.")
+            near = f"adjusted Rand index {two_digits(other.agreement)} with the recommended one"
+            _print(f"{_RELATIONS[other.relation]} ({name}): {answer}; expected agreement {one.expected:.2f}; {near}.")
     _print(advice.caution)
     echo()
     _print_clusters(explanation)

@@ -23,7 +23,11 @@ from knoll.tables.typed import typed_table
 def open_data(
     data: str, header: bool | None, expected: Sequence[str] = ()
 ) -> contextlib.AbstractContextManager[TableSource]:
-    """Open DATA; a file takes precedence over a data set of its name."""
+    """Open DATA; a file takes precedence over a data set of its name.
+
+    Arrow takes memory from the system for it, which gets it back column by column; pools of its own would keep it.
+    """
+    pa.set_memory_pool(pa.system_memory_pool())
     if not _is_dataset(data):
         return open_table(data, header=header, expected=expected)
     known = datasets.load(data)
@@ -37,16 +41,20 @@ def read_data(
     header: bool | None,
     missing: str,
     ids: str | None = None,
-    truth: str | None = None,
 ) -> Table:
     """Read all rows; the notes of the table tell what was left out and what was done about missing values."""
     requested = parse_columns(columns)
-    expected = [name for name in (*(requested or ()), ids, truth) if name is not None]
+    expected = [name for name in (*(requested or ()), ids) if name is not None]
     with open_data(data, header, expected) as source:
-        table, filled = fill_missing(source.read(requested, ids, truth), missing)
+        table, filled = fill_missing(source.read(requested, ids), missing)
     left_out = [f"{name} ({reason})" for name, reason in table.left_out.items() if reason != NOT_REQUESTED]
     notes = [*table.notes, f"left out: {listed(left_out)}" if left_out else "", filled]
     return replace(table, notes=tuple(note for note in notes if note))
+
+
+def embedded_note(command: str) -> str:
+    """Return what a command says that was given no file."""
+    return f"No file was given, so this is a table that comes with scikit-learn. Yours: knoll {command} FILE"
 
 
 def read_typed(

@@ -19,7 +19,7 @@ from typing import Any
 
 SUMMARY = "summary.json"
 
-_NAME = re.compile(r"report\.html|labels\.(csv|parquet)|models/[a-z0-9-]+\.knoll")  # no summary leads elsewhere
+_NAME = re.compile(r"report\.html|labels\.(csv|parquet|geojson)|models/[a-z0-9-]+\.knoll")  # no summary leads elsewhere
 _MOST = 1 << 26  # bytes of a summary
 _HEAD = 1 << 14  # bytes in which a file without a manifest shows what it is
 _MODEL, _REPORT = b"\x89knoll\r\n", b'<meta name="generator" content="knoll '
@@ -133,6 +133,8 @@ def _recognised(folder: Path, name: str, summary: dict[str, Any]) -> bool:
 def _columns(path: Path, head: bytes) -> Sequence[str]:
     if path.suffix == ".csv":
         return head.partition(b"\n")[0].decode(errors="replace").split(",")
+    if path.suffix == ".geojson":
+        return re.findall(r'"([^"]+)":', head.decode(errors="replace"))
     import pyarrow as pa
     import pyarrow.parquet
 

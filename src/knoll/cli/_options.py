@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import functools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -41,6 +42,11 @@ scale = _shared(
     help="Scale columns by mean and standard deviation, by median and quartiles, by one common factor, or not; auto is "
     "a common factor for up to three columns of similar standard deviations, else standard.",
 )
+metric = _shared(
+    "--metric",
+    type=click.Choice(["euclidean", "cosine"]),
+    help="Compare rows by distance or, as texts, by direction; if not given, by direction where rows have length 1.",
+)
 missing = _shared(
     "--missing",
     type=click.Choice(["error", "drop", "median"]),
@@ -52,7 +58,7 @@ types = _shared(
     multiple=True,
     metavar="COLUMN=TYPE,…",
     help="Types of columns that are not to be guessed: number, category, boolean, date, date:FORMAT (such as "
-    "date:%d/%m/%Y), time, ignore; repeatable.",
+    "date:%d/%m/%Y), time, latitude, longitude, ignore; repeatable.",
 )
 log = _shared(
     "--log",
@@ -76,8 +82,33 @@ seed = _shared(
 jobs = _shared("--jobs", type=int, help="Threads; every CPU if not given. The result is the same.")
 out_folder = _shared("--out", type=click.Path(path_type=Path), show_default=True, metavar="DIR", help="Output folder.")
 force = _shared("--force", is_flag=True, help="Replace files that exist.")
+labels_format = _shared(
+    "--format",
+    "form",
+    type=click.Choice(["parquet", "csv"]),
+    default="parquet",
+    show_default=True,
+    help="Format of the file of labels.",
+)
+_POINTS = {
+    "type": click.Choice(["parquet", "csv", "geojson"]),
+    "help": "Format of the file of labels; geojson, for a table with latitude and longitude, is points with cluster "
+    "and name.",
+}
 quiet = _shared("--quiet", is_flag=True, help="Print errors only.")
 as_json = _shared("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+
+
+def results(folder: str, *, positions: bool = False) -> Decorator:
+    """Return the options of a command that writes labels, models and a report to a folder; perhaps points on a map."""
+    options = (
+        out_folder("Write the results to this folder; it is made if it does not exist.", default=Path(folder)),
+        force("Replace results of an earlier run; files that knoll did not write are never replaced."),
+        labels_format(**(_POINTS if positions else {})),
+        quiet(),
+        as_json(),
+    )
+    return lambda command: functools.reduce(lambda made, option: option(made), reversed(options), command)
 
 
 def table_argument(*, required: bool = True) -> Decorator:

@@ -32,6 +32,7 @@ EMBEDDED = "iris"
 @_options.columns()
 @_options.header()
 @_options.scale(default="auto")
+@_options.metric()
 @click.option("--methods", metavar="A,B,…",
               help=f"Some of {', '.join(compared(mixed=True))}; all that suit the table if not given.")  # fmt: skip
 @click.option("--k", metavar="A..B", help="Numbers of clusters; 2 to 60 if not given. An answer with one of them is "
@@ -52,17 +53,13 @@ EMBEDDED = "iris"
 @click.option("--budget", type=click.FloatRange(0, min_open=True), default=120.0, show_default=True, metavar="SECONDS",
               help="About how long it may take; methods that would take longer are fitted on a sample.")  # fmt: skip
 @click.option("--exact", is_flag=True, help="Fit every method on every row; the cost is shown first.")
-@_options.out_folder("Write the results to this folder; it is made if it does not exist.", default=Path("comparison"))
-@_options.force("Replace results of an earlier run; files that knoll did not write are never replaced.")
-@click.option("--format", "form", type=click.Choice(["parquet", "csv"]), default="parquet", show_default=True,
-              help="Format of the file of labels.")  # fmt: skip
-@_options.quiet()
-@_options.as_json()
+@_options.results("comparison", positions=True)
 def command(
     data: str | None,
     columns: str | None,
     header: bool | None,
     scale: str,
+    metric: str | None,
     methods: str | None,
     k: str,
     types: tuple[str, ...],
@@ -104,6 +101,8 @@ def command(
     check_results(out, _names(requested, form), force, data)
     rules = _options.parse_rules(types, log, ignore, usual_log="mixed")
     table = _table(data, columns, header, missing, rules, id_column, truth)
+    if form == "geojson":
+        _check_positions(table)
     if not silent:
         _print_table(table, scale)
     from knoll.cli._compare_files import STEPS, check_names, write_results
@@ -120,7 +119,7 @@ def command(
                 meter = Meter(show, STEPS)
                 progress = partial(_progress, meter, len(table.X), silent)
                 found = compare(
-                    table, methods=requested, k=numbers, scale=scale, truth=table.truth, missing=missing,
+                    table, methods=requested, k=numbers, scale=scale, metric=metric, truth=table.truth, missing=missing,
                     seed=seed, n_jobs=jobs, budget=budget, exact=exact, parameters=parameters, progress=progress,
                 )  # fmt: skip
                 _check_found(found)
@@ -173,13 +172,12 @@ def _table(
     """Read the table, and refuse one that cannot be clustered."""
     import numpy as np
 
-    from knoll.cli._data import dataset_classes, read_typed
+    from knoll.cli._data import dataset_classes, embedded_note, read_typed
     from knoll.exceptions import BadData
 
     table = read_typed(data or EMBEDDED, columns, header, missing, rules, ids, truth)
     if data is None:
-        note = "No file was given, so this is a table that comes with scikit-learn. Yours: knoll compare FILE"
-        table = replace(table, notes=(note, *table.notes))
+        table = replace(table, notes=(embedded_note("compare"), *table.notes))
     if truth is None:
         table = replace(table, truth=dataset_classes(data or EMBEDDED))
     if len(table.X) < 2:
@@ -194,6 +192,15 @@ def _table(
                 "Give it one, such as 'unknown', or leave the row out."
             )
     return table
+
+
+def _check_positions(table: Table) -> None:
+    """Refuse, before any work is done, to write points of rows that have no place."""
+    from knoll.exceptions import BadData
+    from knoll.tables.geojson import WITHOUT, degrees_of
+
+    if degrees_of(table) is None:
+        raise BadData(f"{table.name}: {WITHOUT}")
 
 
 def _print_table(table: Table, scale: str) -> None:

@@ -18,13 +18,11 @@ from knoll.cli._progress import counting
 from knoll.cli._terminal import echo
 
 if TYPE_CHECKING:
-    import numpy as np
     from matplotlib.figure import Figure
-    from numpy.typing import NDArray
 
+    from knoll._typing import Floats, Ints
     from knoll.datasets import Dataset
 
-    Labels = NDArray[np.int64]
 
 BOXES = 9  # the paper's algorithms 2 to 10, on each data set
 
@@ -85,7 +83,7 @@ def command(out: Path, force: bool) -> None:
 # ---- the ten boxes -----------------------------------------------------------------------------------------
 
 
-def _cluster(data: Dataset, setting: Setting, step: Callable[[str], None]) -> dict[str, Labels]:
+def _cluster(data: Dataset, setting: Setting, step: Callable[[str], None]) -> dict[str, Ints]:
     """Run boxes 2 to 10, each to its end, and return their labels."""
     import numpy as np
 
@@ -115,7 +113,7 @@ def _cluster(data: Dataset, setting: Setting, step: Callable[[str], None]) -> di
     return labels
 
 
-def distant_seeds(X: NDArray[np.float64], k: int) -> NDArray[np.float64]:
+def distant_seeds(X: Floats, k: int) -> Floats:
     """Return k rows: the one nearest the mean, then each time the one farthest from those chosen."""
     import numpy as np
 
@@ -129,7 +127,7 @@ def distant_seeds(X: NDArray[np.float64], k: int) -> NDArray[np.float64]:
 # ---- the table ---------------------------------------------------------------------------------------------
 
 
-def _print_scores(tables: list[Dataset], found: dict[str, dict[str, Labels]]) -> None:
+def _print_scores(tables: list[Dataset], found: dict[str, dict[str, Ints]]) -> None:
     """Print the scores, the one Gaussian and the parameters."""
     from knoll import datasets, metrics, reference
 
@@ -165,7 +163,7 @@ def _print_table(header: list[str], rows: list[list[str]]) -> None:
 # ---- the picture -------------------------------------------------------------------------------------------
 
 
-def same_colors(classes: Labels, labels: Labels) -> Labels:
+def same_colors(classes: Ints, labels: Ints) -> Ints:
     """Number the clusters so that as many points as possible have their class's number; noise stays -1."""
     import numpy as np
     from scipy.optimize import linear_sum_assignment
@@ -183,7 +181,7 @@ def same_colors(classes: Labels, labels: Labels) -> Labels:
     return out
 
 
-def _draw(tables: list[Dataset], found: dict[str, dict[str, Labels]]) -> Figure:
+def _draw(tables: list[Dataset], found: dict[str, dict[str, Ints]]) -> Figure:
     """Draw data sets downwards and the ten boxes across; box 1 is the three-sigma ellipse of one Gaussian."""
     import matplotlib.pyplot as plt
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from knoll._format import byte_size, plural
-from knoll.cli import _options
+from knoll.cli import _engine, _options
 from knoll.cli._files import STANDARD, whole_file
 from knoll.cli._output import LabelsFile, check_outputs
 from knoll.cli._stream import StreamedTable, parse_size, streamed
@@ -62,12 +62,14 @@ def _method_names() -> list[str]:
 @click.option("--memory", metavar="SIZE", callback=parse_size,
               help="Read a table of more than this, such as 4GB, in blocks, where the method can; half of the free "
                    "memory if not given.")  # fmt: skip
+@_engine.options()
 @_options.seed("Random seed of the starts.")
 @_options.jobs()
 @click.option("--out", type=click.Path(path_type=Path), metavar="MODEL.knoll",
               help="Write the model to this file; - is standard output.")  # fmt: skip
 @click.option("--labels", type=click.Path(path_type=Path), metavar="FILE",
-              help="Write the labels to this file, as CSV or, by its name, Parquet; - is standard output.")  # fmt: skip
+              help="Write the labels to this file, as CSV or, by its name, Parquet or GeoJSON; - is standard "
+                   "output.")  # fmt: skip
 @_options.force()
 @_options.quiet()
 @_options.as_json()
@@ -84,6 +86,10 @@ def command(
     id_column: str | None,
     params: tuple[str, ...],
     memory: int | None,
+    workers: int | None,
+    scheduler: str | None,
+    checkpoint: Path | None,
+    resume: bool,
     seed: int,
     jobs: int | None,
     out: Path | None,
@@ -94,17 +100,15 @@ def command(
 ) -> None:
     """Fit one method to your data and keep the model.
 
-    METHOD is one of gaussian, mixed-mixture, k-prototypes, gmm (or gaussian-mixture), kmeans, kernel-kmeans, spectral,
-    dbscan, hdbscan, mean-shift, optics and agglomerative. DATA is a file (CSV, TSV, JSON lines, Excel, Parquet,
-    Feather, NPY, NPZ, Matrix Market, AnnData; text also .gz and .zst), "-" for standard input, or the name of a
-    built-in data set. The model remembers columns, their types and scales, so that knoll predict does the same to new
-    data.
+    METHOD is one of {methods}. DATA is a file (CSV, TSV, JSON lines, Excel, Parquet, Feather, NPY, NPZ, Matrix Market,
+    AnnData; text also .gz and .zst), "-" for standard input, or the name of a built-in data set. The model remembers
+    columns, their types and scales, so that knoll predict does the same to new data.
 
     \b
     Example:
       knoll fit kmeans flowers.csv --param n_clusters=3 --out flowers.knoll --labels labels.csv
     """
-    check_outputs(out, labels, force=force, inputs=[data])
+    check_outputs(out, labels, force=force, inputs=[data], also=[checkpoint])
     import numpy as np
 
     from knoll.cli._data import read_typed
@@ -120,9 +124,13 @@ def command(
     parameters = _parameters(estimator, params, seed, jobs, scale)
     rules = _options.parse_rules(types, log, ignore)
     needs_all = {"--types": types, "--log": log, "--ignore": ignore, "--missing": missing != "error", "--id": id_column}
-    large = streamed(data, columns, memory, estimator, [name for name, value in needs_all.items() if value])
+    computing = _engine.Computing(workers, scheduler, checkpoint, resume)
+    whole = [name for name, value in needs_all.items() if value]
+    large = streamed(data, columns, memory, estimator, whole, computing.option)
     if large is not None:
-        found = _fit_streamed(large, estimator, parameters, scale, method, out, labels)
+        with computing.engine() as client:
+            found = _fit_streamed(large, estimator, parameters, scale, method, out, labels, computing, client)
+        computing.done()
         _report(found, None, out, labels, quiet, as_json)
         return
     plain = scale == "none" and not (columns or types or log or ignore)
@@ -137,8 +145,12 @@ def command(
         preparation = Preparation.fit_scores(encoded, table.schema, scale=scale, missing=rule).with_codes()
         parameters |= {"categorical_features": preparation.categorical}
         table = replace(table, X=encoded)
+    elif parameters.get("metric") == "haversine":
+        scale = "none"
+        preparation = Preparation.for_haversine(table.X, table.schema, rule)
     else:
         preparation = Preparation.fit(table.X, table.columns, scale=scale, missing=rule, schema=table.schema)
+    table = replace(table, notes=(*table.notes, *preparation.notes()))
     summary: dict[str, Any] = {
         "method": method,
         "class": estimator.__name__,
@@ -177,6 +189,10 @@ def _report(
         _print_summary(summary, table, err=err)
 
 
+_names = ", ".join(_method_names())
+command.help = (command.help or "").format(methods=_names)
+
+
 def _fit_streamed(
     table: StreamedTable,
     estimator: Any,
@@ -185,6 +201,8 @@ def _fit_streamed(
     method: str,
     out: Path | None,
     labels: Path | None,
+    computing: _engine.Computing,
+    client: Any,
 ) -> dict[str, Any]:
     """Fit a table in blocks, and return the summary."""
     import numpy as np
@@ -193,21 +211,22 @@ def _fit_streamed(
     from knoll.models._write import write
 
     model = estimator(**parameters)
-    passes = table.passes(estimator(**parameters), model._threads())
+    passes = table.passes(estimator(**parameters), model._threads(), client)
     rows = passes.rows
     preparation = prepare_blocks(passes, table.blocks.columns, scale)
+    del passes  # the workers need not keep the rows as they were
     with contextlib.ExitStack() as files:
         model_file = None if out is None else files.enter_context(whole_file(out, "wb"))
         labels_file = None if labels is None else files.enter_context(whole_file(labels, "wb"))
         started = time.perf_counter()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            model.fit_blocks(table.scaled(preparation))
+            model.fit_blocks(table.scaled(preparation), engine=computing.checked(client))
         summary: dict[str, Any] = {
             "method": method,
             "class": estimator.__name__,
             "data": {"name": table.name, "rows": rows, "columns": list(table.blocks.columns), "left_out": {},
-                     "types": [], "notes": [table.note]},
+                     "types": [], "notes": [table.note, *filter(None, [computing.note])]},
             "scale": scale,
             "parameters": parameters,
             "seconds": time.perf_counter() - started,
@@ -270,8 +289,10 @@ def _result(model: Any) -> dict[str, Any]:
 
 
 def _write_labels(file: LabelsFile, table: Table, id_column: str | None, model: Any) -> None:
+    from knoll.tables.geojson import degrees_of
+
     ids = table.rows if table.ids is None else table.ids
-    file.write(ids, id_column or "row", {"label": model.labels_})
+    file.write(ids, id_column or "row", {"label": model.labels_}, degrees_of(table))
     file.close()
 
 

@@ -70,6 +70,7 @@ def _show(info: Info) -> None:
     if info.preparation is not None:
         lines.append(f"columns     {listed(info.preparation.columns)}")
         lines.append(f"scale       {info.preparation.scale}; missing values: {info.preparation.missing}")
+        lines += [f"            {note}" for note in info.preparation.notes()]
     if info.clusters is not None:
         found = plural(len(set(info.clusters)), "cluster")
         lines.append(f"clusters    {found} of {len(info.clusters)} labels: {listed([str(c) for c in info.clusters])}")

@@ -13,13 +13,13 @@ import click
 from knoll._format import listed, plural
 from knoll.cli import _options
 from knoll.cli._files import STANDARD, whole_file
-from knoll.cli._output import LabelsFile, check_outputs
+from knoll.cli._output import FORMS, LabelsFile, check_outputs
 from knoll.cli._terminal import echo, json_text
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
+    from knoll._typing import Bools, Floats
     from knoll.models import Model
     from knoll.tables import MissingValues, Piece, TableSource
 
@@ -34,8 +34,9 @@ if TYPE_CHECKING:
 @_options.id_column()
 @click.option("--proba", is_flag=True, help="Add the probability of each cluster, where the model has it.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", default=STANDARD, show_default=True,
-              help="Write the labels to this file, as CSV or, by its name, Parquet; - is standard output.")  # fmt: skip
-@click.option("--format", "form", type=click.Choice(["csv", "parquet"]),
+              help="Write the labels to this file, as CSV or, by its name, Parquet or GeoJSON; - is standard "
+                   "output.")  # fmt: skip
+@click.option("--format", "form", type=click.Choice(FORMS),
               help="Format of the labels, whatever the name of the file.")  # fmt: skip
 @_options.jobs("Threads; as in the fit if not given. The result is the same.")
 @_options.force()
@@ -96,7 +97,7 @@ def command(
                 unknown += strange
                 X, keep = gaps.apply(piece.X, piece.first)
                 values = _outputs(read, X, proba)
-                labels.write(_ids(piece, keep), id_column or "row", values)
+                labels.write(_ids(piece, keep), id_column or "row", values, _degrees(read, piece.X[keep]))
                 _count(values, counts)
             labels.close()
     summary: dict[str, Any] = {
@@ -197,7 +198,7 @@ def _pieces(read: Model, source: TableSource, names: list[str], ids: str | None)
     return source.typed_pieces(Schema(tuple(replace(column, name=name) for column, name in renamed)), ids)
 
 
-def _ids(piece: Piece, keep: NDArray[np.bool_]) -> Any:
+def _ids(piece: Piece, keep: Bools) -> Any:
     """Return the ids of the rows that are kept."""
     import numpy as np
     import pyarrow as pa
@@ -207,7 +208,14 @@ def _ids(piece: Piece, keep: NDArray[np.bool_]) -> Any:
     return piece.ids.filter(pa.array(keep))
 
 
-def _outputs(read: Model, X: NDArray[np.float64], proba: bool) -> dict[str, NDArray[Any]]:
+def _degrees(read: Model, X: Floats) -> Floats | None:
+    """Return longitude and latitude of rows, where the model has them."""
+    from knoll.tables.geojson import degrees_in
+
+    return None if read.preparation is None else degrees_in(read.preparation.schema, X)
+
+
+def _outputs(read: Model, X: Floats, proba: bool) -> dict[str, NDArray[Any]]:
     """Return the label of each row and, if requested, its probabilities; densities where there are no labels."""
     import numpy as np
 

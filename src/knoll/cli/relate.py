@@ -19,9 +19,7 @@ from knoll.cli._progress import counting
 from knoll.cli._terminal import echo
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
+    from knoll._typing import Floats
     from knoll.relations import Certificate, Relation
 
 EMBEDDED = "x1500"
@@ -39,7 +37,7 @@ def _positive(_: click.Context, parameter: click.Parameter, value: float | None)
 @_options.columns()
 @_options.header()
 @_options.missing(default="error")
-@click.option("--only", metavar="NAME,…", help="These relations alone; --list names them.")
+@click.option("--only", metavar="NAME,…", help="Only these relations; see --list.")
 @click.option("--clusters", type=click.IntRange(1), help="k where a relation needs one; each has its own default.")
 @click.option("--eps", type=float, callback=_positive, help="ε; from the k-distance curve if not given.")
 @click.option("--min-samples", type=click.IntRange(1), help="minPts; 2·columns if not given.")
@@ -121,7 +119,7 @@ def command(
         raise click.exceptions.Exit(1)
 
 
-def _certify(relation: Relation, X: NDArray[np.float64], parameters: dict[str, Any]) -> Certificate:
+def _certify(relation: Relation, X: Floats, parameters: dict[str, Any]) -> Certificate:
     """Certify on as many rows as the relation takes; data that it cannot take is a verdict too."""
     from dataclasses import replace
 

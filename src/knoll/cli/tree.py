@@ -42,12 +42,7 @@ STEPS = ("tree", "page", "labels", "model")
               help="Whether rows in no cluster stay noise, or have the label of the nearest row in one.")  # fmt: skip
 @_options.seed("Random seed of the rows that are drawn.")
 @_options.jobs()
-@_options.out_folder("Write the results to this folder; it is made if it does not exist.", default=Path("tree"))
-@_options.force("Replace results of an earlier run; files that knoll did not write are never replaced.")
-@click.option("--format", "form", type=click.Choice(["parquet", "csv"]), default="parquet", show_default=True,
-              help="Format of the file of labels.")  # fmt: skip
-@_options.quiet()
-@_options.as_json()
+@_options.results("tree")
 def command(
     data: str | None,
     columns: str | None,
@@ -122,11 +117,11 @@ def command(
 
 
 def _print_table(table: Table, data: str | None) -> None:
-    from knoll.cli._data import shape
+    from knoll.cli._data import embedded_note, shape
 
     echo(shape(table))
     if data is None:
-        echo("  No file was given, so this is a table that comes with scikit-learn. Yours: knoll tree FILE")
+        echo(f"  {embedded_note('tree')}")
     for note in table.notes:
         echo(f"  {note}")
 

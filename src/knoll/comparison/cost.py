@@ -14,7 +14,7 @@ from knoll.registry import METHODS
 __all__ = ["estimate_costs"]
 
 
-_ASKED = 20_000  # rows at most that an estimator is asked about; beyond that pairs grow with the square
+_COSTED = 20_000  # rows at most that an estimator estimates; beyond that pairs grow with the square
 
 
 def estimate_costs(
@@ -35,11 +35,11 @@ def estimate_costs(
     n = len(points)
     rng = np.random.default_rng([seed, 31])
     some = points[np.sort(rng.permutation(n)[: min(n, SUBSAMPLE)])]
-    asked = points if n <= _ASKED else points[np.sort(rng.permutation(n)[:_ASKED])]
+    drawn = points if n <= _COSTED else points[np.sort(rng.permutation(n)[:_COSTED])]
     k = min(numbers[len(numbers) // 2], len(some))
     found = {}
     for name, route in plan.routes.items():
-        method, rows = METHODS[name], asked[: route.rows]
+        method, rows = METHODS[name], drawn[: route.rows]
         cost = method.make_proposer().typical(some, k, n_jobs).estimate_cost(rows)
         times = route.rows / len(rows)
         power = 1 if method.row_seconds else 2

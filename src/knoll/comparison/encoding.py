@@ -47,7 +47,7 @@ def prepared(
     assert table.schema is not None
     made = Preparation.fit_scores(encoded[order], table.schema, scale=scale, missing=missing)
     typed = made.with_codes().apply(encoded)
-    return made, made.apply(encoded), MixedRows(typed, len(table.schema.numeric))
+    return made, made.apply(encoded), MixedRows(typed, made.n_numbers)
 
 
 def mixed_notes(made: Preparation, encoded: Floats) -> tuple[str, ...]:

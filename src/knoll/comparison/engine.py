@@ -17,28 +17,30 @@ from knoll._format import plural
 from knoll._system import peak_memory, resolve_threads
 from knoll._typing import Floats, Ints
 from knoll.base import collect_warnings
-from knoll.comparison.encoding import encoded_rows, mixed_notes, prepared, with_gaps_marked
-from knoll.comparison.fitting import Table, content_order, drawn_rows, fit_answer
-from knoll.comparison.judge import Judgement, ranked, shortlist, the_judge
+from knoll.blocks import TableBlocks
+from knoll.comparison.earth import checked_radius, on_the_earth
+from knoll.comparison.encoding import mixed_notes
+from knoll.comparison.fitting import Table, drawn_rows, fit_answer
+from knoll.comparison.judge import Judgement, beside, ranked, shortlist, the_judge
 from knoll.comparison.likelihood import likelihood_gains, reason_for, with_likelihood
 from knoll.comparison.methods import FIT_ERRORS, Partition
 from knoll.comparison.numbering import match_numbers
+from knoll.comparison.other_scales import scale_notes
 from knoll.comparison.plan import PROBE, Plan, make_plan
 from knoll.comparison.pool import join_answers, numbers_around, numbers_for
 from knoll.comparison.profile import profile_of
 from knoll.comparison.progress import shown
-from knoll.comparison.recommend import caution_for, level_of, reasons_for, relation_of, verdict_of
+from knoll.comparison.recommend import STABLE, caution_for, level_of, reasons_for, relation_of, verdict_of
 from knoll.comparison.result import Alternative, Candidate, Comparison, Event, Failure, Recommendation
+from knoll.comparison.scaled import read_rows, scale_rows
 from knoll.comparison.scores import agreement_of, known_labels, truth_scores
+from knoll.comparison.streamed import note_of, sampled_table
 from knoll.comparison.subsample import Subsample, count_small_clusters
 from knoll.exceptions import BadData, Cancelled, InvalidParameter, KnollError
 from knoll.metrics import adjusted_rand_score
-from knoll.models import Preparation
 from knoll.registry import METHODS, compared
-from knoll.tables.missing import FALLBACK
 from knoll.tables.table import Table as TypedTable
-from knoll.tables.typed import given_table
-from knoll.validation import N_JOBS, RANDOM_STATE, Number, check_parameters, check_points
+from knoll.validation import N_JOBS, RANDOM_STATE, Number, check_parameters
 
 __all__ = ["compare"]
 
@@ -51,6 +53,7 @@ def compare(
     methods: Sequence[str] | None = None,
     k: Iterable[int] | None = None,
     scale: str = "auto",
+    metric: str | None = None,
     truth: ArrayLike | None = None,
     columns: Sequence[str] | None = None,
     types: Mapping[str, str] | None = None,
@@ -68,9 +71,10 @@ def compare(
 
     Parameters
     ----------
-    X : array-like of shape (n_samples, n_features), or a table of pandas, polars or Arrow
+    X : array-like of shape (n_samples, n_features), a table of pandas, polars or Arrow, or blocks
         Finite numbers, or a table with columns of any type: then numbers, dates, Booleans and categories are recognised
-        and used, identifiers and free text are left out, as by ``knoll compare``.
+        and used, identifiers and free text are left out, as by ``knoll compare``. Of blocks of `knoll.blocks.open`
+        at most 200 000 rows are drawn by their contents, and compared; `label` of the result labels all.
     methods : sequence of str, default=None
         Names of `knoll.registry.compared()`. None is all.
     k : iterable of int, default=None
@@ -78,14 +82,18 @@ def compare(
         are no clusters. None tries up to 60, more sparsely above 10.
     scale : {"auto", "standard", "robust", "common", "none"}, default="auto"
         How columns are scaled first: by mean and standard deviation, by median and quartiles, by one common factor, or
-        not. "auto" takes a common factor for up to three columns of similar standard deviations, else "standard".
+        not. "auto" takes a common factor for up to three columns of similar standard deviations, and for rows of
+        length one, else "standard".
+    metric : {"euclidean", "cosine"}, default=None
+        "cosine" compares directions: rows are divided by their lengths, then all columns by one factor. None is
+        "cosine" where every row has length one, as text embeddings do.
     truth : array-like of shape (n_samples,), default=None
         Labels to compare the answers with. They are not looked at before everything is decided.
     columns : sequence of str, default=None
         Names of the columns; None takes those of a data frame, or numbers. Of a data frame, the columns to use.
     types : mapping, default=None
-        Types of columns that are not to be guessed: "number", "category", "boolean", "date", "date:FORMAT", "time" or
-        "ignore".
+        Types of columns that are not to be guessed: "number", "category", "boolean", "date", "date:FORMAT", "time",
+        "latitude", "longitude" or "ignore".
     log : sequence of str, or "auto", default=None
         Columns whose logarithm is taken; "auto" takes that of skewed columns which are not skewed afterwards. None is
         "auto" for a table with categories or missing values, else no logarithm; () is none.
@@ -129,33 +137,29 @@ def compare(
     begun = time.perf_counter()
     requested = _methods(methods)
     numbers, required = _numbers(k)
-    given = _given(parameters, requested)
+    overrides = _overrides(parameters, requested)
     check_parameters(
         "compare",
         {"seed": seed, "n_jobs": n_jobs, "budget": budget},
         {"seed": RANDOM_STATE, "n_jobs": N_JOBS, "budget": (Number(0, strict=True),)},
     )
-    given_rows = given_table(X, columns, types, log, ignore, missing)
-    points = check_points(X if given_rows is None else given_rows.X, n_jobs=n_jobs)
+    streamed = None
+    if isinstance(X, TableBlocks):
+        options = {"types": types, "log": log, "ignore": ignore, "missing": missing}
+        X, count = sampled_table(X, columns, seed, resolve_threads(n_jobs), **options)
+        streamed = note_of(len(X.X), count)
+    read = read_rows(X, columns=columns, types=types, log=log, ignore=ignore, missing=missing, n_jobs=n_jobs)
+    points, table_rows, encoded = read.points, read.table, read.encoded
     if len(points) < 2:
         raise BadData(f"compare needs at least 2 rows, got {len(points)}.")
     if (points == points[:1]).all():
         raise BadData(f"all {len(points)} rows are equal: there is nothing to divide.")
-    _refuse_too_many(numbers, given, len(points))
-    known = None if truth is None else known_labels(_kept(truth, given_rows), len(points))
-    headings = _columns(X, columns, points.shape[1]) if given_rows is None else given_rows.columns
-    encoded = None if given_rows is None else encoded_rows(given_rows, missing or "model")
+    _refuse_too_many(numbers, overrides, len(points))
+    known = None if truth is None else known_labels(_kept(truth, table_rows), len(points))
     names = _of_table(requested, methods is None, mixed=encoded is not None)
-    if encoded is None:
-        order = content_order(points)
-        scaling = _scaling(points, headings, scale, given_rows, missing)
-        scaled, mixed = scaling.apply(points), None  # (n, d)
-    else:
-        assert given_rows is not None
-        order = content_order(with_gaps_marked(encoded))
-        scaling, scaled, mixed = prepared(encoded, order, given_rows, scale, missing or "model")
-    profile = profile_of(points, headings, order, () if scaling.schema is None else scaling.schema.blocks)
-    _refuse_overflow(scaled, scaling.names, scale)
+    made = scale_rows(read, scale=scale, metric=metric, missing=missing)
+    order, scaling, scaled, mixed = made.order, made.scaling, made.points, made.mixed
+    profile = profile_of(points, read.columns, order, () if scaling.schema is None else scaling.schema.blocks)
     threads = resolve_threads(n_jobs)
     many = 0 if exact else _small_clusters(scaled, order, seed, threads)
     plan = make_plan(len(points), scaled.shape[1], names, float(budget), exact, many)
@@ -163,16 +167,22 @@ def compare(
     drawn = None if mixed is None else mixed.take(rows)
     subsample = Subsample(np.ascontiguousarray(scaled[rows]), seed, threads, many, drawn)
     table = Table(scaled, order, plan, subsample, mixed)
-    given = {name: values for name, values in given.items() if name in names}
+    overrides = on_the_earth({name: values for name, values in overrides.items() if name in names}, scaling)
     limit = _Limit(begun, math.inf if exact else float(budget))
     with shown(progress) as show:
-        work = _Work(names, numbers, required, given, table, _Watch(show, begun, plan), limit)
+        work = _Work(names, numbers, required, overrides, table, _Watch(show, begun, plan), limit)
         with collect_warnings():  # each candidate has its own
             found = work.run()
     work.candidates, found = work.finish(lambda: match_numbers(work.candidates, found))
     seen = {name: one.labels[rows] for name, one in work.candidates.items()}
     agreement = work.finish(lambda: agreement_of(seen))
     scores = None if known is None else work.finish(lambda: truth_scores(known, work.candidates))
+    scales: tuple[str, ...] = ()
+    plain = encoded is None and scaling.schema is None and not scaling.unit_rows
+    if scale == "auto" and plain and not work.interrupted:
+        labels = work.candidates[found.method].labels
+        left = limit.for_other_scalings()
+        scales = work.finish(lambda: scale_notes(points, read.columns, scaling, labels, rows, seed, threads, left))
     seconds = time.perf_counter() - begun
     return Comparison(
         profile=profile,
@@ -188,13 +198,16 @@ def compare(
         seconds=seconds,
         interrupted=work.interrupted,
         notes=(
-            *(() if given_rows is None or given_rows is X else given_rows.notes),
+            *(() if streamed is None else (streamed,)),
+            *(() if table_rows is None or (streamed is None and table_rows is X) else table_rows.notes),
+            *scaling.notes(),
             *(() if encoded is None else mixed_notes(scaling, encoded[order])),
+            *scales,
             *_notes(plan, len(points), work, seconds, limit.budget),
         ),
-        table=given_rows,
+        table=table_rows,
         X=points,
-        index=_index(X, given_rows),
+        index=_index(X, table_rows),
     )
 
 
@@ -202,6 +215,7 @@ _OVER = 1.5  # times the budget: more is said
 
 
 _ANSWERS = 0.6  # of the budget, until the last method must have given its answers for the subsample
+_OTHER_SCALINGS = 0.05  # of the budget, for answers under other scalings
 _LEAST_SECONDS = 0.5  # of a method, however small the budget
 _FEW_COLUMNS = 16  # up to which small clusters are counted: distances of more columns cost more
 _SHOWN = 3  # answers at most: the recommended one and others that differ from it
@@ -222,12 +236,12 @@ class _Work:
     names: tuple[str, ...]
     numbers: tuple[int, ...] | None
     required: bool  # whether an answer must have one of the numbers, so that the verdict is not "none"
-    given: Mapping[str, Mapping[str, Any]]
+    overrides: Mapping[str, Mapping[str, Any]]
     table: Table
     watch: _Watch
     limit: _Limit
     stopped: dict[str, int] = field(default_factory=dict)  # answers of the methods that the budget stopped
-    asked: list[str] = field(default_factory=list)  # the methods that were asked for answers
+    requested: list[str] = field(default_factory=list)  # the methods that were to give answers
     found: list[Partition] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     candidates: dict[str, Candidate] = field(default_factory=dict)
@@ -244,17 +258,17 @@ class _Work:
                 raise
             self.interrupted = True
         judged = self.finish(self._judge)
-        order = self._order(judged)
+        order = ranked(judged)
         shown = shortlist(judged.pool.ari, order.tolist(), _SHOWN)
-        best = self._member(judged, shown[0])
+        judged = replace(judged, expected=beside(judged.expected, judged.pool.ari, shown[0]))
         before = self.interrupted
-        self.candidates[best.method] = self.finish(lambda: self._fit(judged, shown[0], best))
+        best = self.finish(lambda: self._fit_best(judged, shown[0]))
         others: tuple[Alternative, ...] = ()
         if self.interrupted == before:  # else the Ctrl-C came during the fits: no more of them
-            others = self._alternatives(judged, shown)
+            others = self._alternatives(judged, shown, self.candidates[best].labels)
             self._fit_methods(judged, order)
         self.watch.end()
-        return self._recommendation(judged, shown[0], best.method, others)
+        return self._recommendation(judged, shown[0], best, others)
 
     def finish(self, step: Callable[[], T]) -> T:
         """Do a short step, once more after a Ctrl-C: the result needs it."""
@@ -272,8 +286,8 @@ class _Work:
         numbers = sorted({*usual, *requested})  # all, to compare those requested with
         for name in sorted(self.names, key=lambda name: METHODS[name].answer_seconds):  # the quick ones first
             started, before = time.perf_counter(), len(self.found)
-            self.asked.append(name)
-            token = CancelToken(self.limit.for_answers(len(self.names) - len(self.asked) + 1))
+            self.requested.append(name)
+            token = CancelToken(self.limit.for_answers(len(self.names) - len(self.requested) + 1))
             try:
                 self.watch.begin(name, "answers", "answers for the subsample")
                 with token:
@@ -291,8 +305,8 @@ class _Work:
             self._propose_by(next(iter(self.stopped)), subsample, numbers[:1])
 
     def _propose_by(self, name: str, subsample: Subsample, numbers: Sequence[int]) -> None:
-        for one in METHODS[name].make_proposer().propose(subsample, numbers, self.given.get(name, {})):
-            self.found.append(replace(one, method=name, fixed=name in self.given))
+        for one in METHODS[name].make_proposer().propose(subsample, numbers, self.overrides.get(name, {})):
+            self.found.append(replace(one, method=name, fixed=name in self.overrides))
 
     def _judge(self) -> Judgement:
         self.watch.begin("judge", "score", "scoring the answers")
@@ -300,17 +314,12 @@ class _Work:
         pool = join_answers(subsample, sorted(self.found, key=lambda one: self.names.index(one.method)))
         if len(pool.partitions) < 2:  # the first is one cluster of all rows
             raise BadData(_no_answer(self.failures, self.found))
-        judged = the_judge().judge(subsample, pool)
+        judged = replace(the_judge().judge(subsample, pool), allowed=self.numbers)
         if subsample.mixed is None:
             return judged
         self.gains = likelihood_gains(subsample.mixed, pool.filled)
         self.by_density = judged
         return with_likelihood(judged, self.gains)
-
-    def _order(self, judged: Judgement) -> Ints:
-        """Return the answers, the best first: those with a requested number of clusters, if there are any."""
-        order = ranked(judged, self.numbers) if self.numbers is not None else ranked(judged)
-        return order if len(order) else ranked(judged)
 
     def _member(self, judged: Judgement, at: int, method: str | None = None) -> Partition:
         """Return the first answer of a group of equals, or the first of a method."""
@@ -321,6 +330,23 @@ class _Work:
         left = len(set(self.names) - set(self.candidates))
         return fit_answer(self.table, judged, at, chosen, self.limit.for_fit(left))
 
+    def _fit_best(self, judged: Judgement, at: int) -> str:
+        """Fit the best answer, and return whose it is: its first method whose refits on halves agree with it.
+
+        The methods found the same clusters. A setting that finds others on halves of the rows will not keep them when
+        rows are added, so it is taken only if no other method does better.
+        """
+        first, *others = dict.fromkeys(one.method for one in judged.pool.members[at])
+        for name in (first, *others):
+            if name not in self.candidates:
+                self.candidates[name] = self._fit(judged, at, self._member(judged, at, name))
+            stability = self.candidates[name].stability
+            if stability is None and name == first:  # not measured: nothing speaks against it
+                break
+            if stability is not None and stability >= STABLE:
+                return name
+        return first
+
     def _fit_methods(self, judged: Judgement, order: Ints) -> None:
         """Make a candidate of the best answer of every other method, until a Ctrl-C."""
         position = {at: rank for rank, at in enumerate(order.tolist())}
@@ -329,7 +355,7 @@ class _Work:
             if name in self.candidates:
                 continue
             if not of_method:
-                if name in self.asked and all(failure.method != name for failure in self.failures):
+                if name in self.requested and all(failure.method != name for failure in self.failures):
                     reason = "the budget ended first" if name in self.stopped else "it found fewer than two clusters"
                     self.failures.append(Failure(name, reason, 0.0))
                 continue
@@ -341,9 +367,8 @@ class _Work:
                 break
         self.candidates = {name: self.candidates[name] for name in self.names if name in self.candidates}
 
-    def _alternatives(self, judged: Judgement, shown: list[int]) -> tuple[Alternative, ...]:
-        """Fit the other answers that are defensible, until a Ctrl-C."""
-        best = self.candidates[self._member(judged, shown[0]).method]
+    def _alternatives(self, judged: Judgement, shown: list[int], labels: Ints) -> tuple[Alternative, ...]:
+        """Fit the other answers that are shown, until a Ctrl-C, and list them by what is expected of them."""
         out: list[Alternative] = []
         for at in shown[1:]:
             try:
@@ -351,10 +376,10 @@ class _Work:
             except KeyboardInterrupt:
                 self.interrupted = True
                 break
-            agreement = float(adjusted_rand_score(best.labels, other.labels))
+            agreement = float(adjusted_rand_score(labels, other.labels))
             near = bool(judged.score[shown[0]] - judged.score[at] <= _SMALL_LEAD)
             out.append(Alternative(other, near, relation_of(judged, shown[0], at), agreement))
-        return tuple(out)
+        return tuple(sorted(out, key=lambda one: -one.candidate.expected))
 
     def _recommendation(
         self, judged: Judgement, best: int, method: str, alternatives: tuple[Alternative, ...]
@@ -376,7 +401,9 @@ class _Work:
                 *more,
             ),
             alternatives=alternatives,
-            caution=caution_for(verdict, level, alternatives, subsample.n, required=self.required),
+            caution=caution_for(
+                verdict, level, alternatives, subsample.n, required=self.required, stability=found.stability
+            ),
         )
 
 
@@ -411,13 +438,13 @@ def _notes(plan: Plan, n: int, work: _Work, seconds: float, budget: float) -> tu
         late += (f"It took {seconds:.2g} s, more than the budget of {budget:g} s. {least}",)
     if plan.subsample == n:
         return late
-    looked = f"Parameters were chosen, and answers judged, on {plan.subsample} of {n} rows drawn at random."
-    told = (
+    sampled = f"Parameters were chosen, and answers judged, on {plan.subsample} of {n} rows drawn at random."
+    approximate = (
         f"{name}: {one.how if one.shortcut is None else one.shortcut}."
         for name, one in work.candidates.items()
         if one.fitted_rows < n
     )
-    return (looked, *told, *late)
+    return (sampled, *approximate, *late)
 
 
 @dataclass(frozen=True)
@@ -434,6 +461,11 @@ class _Limit:
     def for_fit(self, left: int) -> float | None:
         """Return the seconds that the next fit may take, if so many methods are left."""
         return self._share(1.0, 2 if left > 1 else 1)
+
+    def for_other_scalings(self) -> float | None:
+        """Return the seconds that checks of the answer may take: a little of the budget, and of what remains."""
+        remaining = self._share(1.0, 2)
+        return None if remaining is None else min(remaining, _OTHER_SCALINGS * self.budget)
 
     def _share(self, part: float, among: int) -> float | None:
         if math.isinf(self.budget):
@@ -478,9 +510,9 @@ def _methods(methods: Sequence[str] | None) -> tuple[str, ...]:
     requested = known if methods is None else (methods,) if isinstance(methods, str) else tuple(methods)
     for name in requested:
         if name not in known:
-            raise InvalidParameter(f"methods: there is no {name!r}. Choose some of {', '.join(known)}.")
+            raise InvalidParameter(f"methods: unknown method {name!r}. Choose from: {', '.join(known)}.")
     if not requested:
-        raise InvalidParameter(f"methods is empty. Choose some of {', '.join(known)}, or None for all.")
+        raise InvalidParameter(f"methods is empty. Choose from: {', '.join(known)}; None is all.")
     return tuple(name for name in known if name in requested)
 
 
@@ -491,7 +523,7 @@ def _of_table(requested: tuple[str, ...], every: bool, *, mixed: bool) -> tuple[
         other = next(name for name in requested if name not in found)
         raise InvalidParameter(
             f"methods: {other} is for tables with categories or missing values, and this one has neither. "
-            f"Choose some of {', '.join(compared())}."
+            f"Choose from: {', '.join(compared())}."
         )
     return found
 
@@ -511,53 +543,43 @@ def _numbers(k: Iterable[int] | None) -> tuple[tuple[int, ...] | None, bool]:
     return tuple(number for number in numbers if number > 1), numbers[0] > 1
 
 
-_ASKED_ELSEWHERE = {"n_jobs": "n_jobs of the comparison", "random_state": "seed", "verbose": "progress"}
+_REQUESTED_ELSEWHERE = {"n_jobs": "n_jobs of the comparison", "random_state": "seed", "verbose": "progress"}
 
 
-def _given(parameters: Mapping[str, Mapping[str, Any]] | None, names: tuple[str, ...]) -> dict[str, dict[str, Any]]:
+def _overrides(parameters: Mapping[str, Mapping[str, Any]] | None, names: tuple[str, ...]) -> dict[str, dict[str, Any]]:
     """Return the parameters that are set by hand, each held against the rules of its estimator before any work."""
-    given: dict[str, dict[str, Any]] = {}
+    overrides: dict[str, dict[str, Any]] = {}
     for name, values in (parameters or {}).items():
         if name not in compared(mixed=True):
             raise InvalidParameter(
-                f"parameters: there is no method {name!r}. Choose some of {', '.join(compared(mixed=True))}."
+                f"parameters: unknown method {name!r}. Choose from: {', '.join(compared(mixed=True))}."
             )
         if name not in names:
             raise InvalidParameter(f"parameters: {name} is not among the methods, which are {', '.join(names)}.")
         proposer = METHODS[name].make_proposer()
         known = proposer.estimator().get_params()
         for parameter in values:
-            if parameter in _ASKED_ELSEWHERE:
-                raise InvalidParameter(f"parameters: {parameter} of {name}: use {_ASKED_ELSEWHERE[parameter]} instead.")
+            if parameter in _REQUESTED_ELSEWHERE:
+                raise InvalidParameter(
+                    f"parameters: {parameter} of {name}: use {_REQUESTED_ELSEWHERE[parameter]} instead."
+                )
             if parameter not in known:
                 raise InvalidParameter(f"parameters: {name} has no {parameter!r}. It has {', '.join(sorted(known))}.")
-        proposer.check(values)
+        proposer.check(checked_radius(values, proposer.estimator.__name__))
         # None where None is the default leaves the choice to the data, as if nothing had been set
-        given[name] = {key: value for key, value in values.items() if value is not None or known[key] is not None}
-    return given
+        overrides[name] = {key: value for key, value in values.items() if value is not None or known[key] is not None}
+    return overrides
 
 
-def _refuse_too_many(numbers: tuple[int, ...] | None, given: Mapping[str, Mapping[str, Any]], n: int) -> None:
+def _refuse_too_many(numbers: tuple[int, ...] | None, overrides: Mapping[str, Mapping[str, Any]], n: int) -> None:
     """Refuse more clusters than there are rows."""
     if numbers is not None and numbers[0] > n:
         raise InvalidParameter(f"k begins at {numbers[0]}, but there are {n} rows. Try fewer clusters.")
-    for name, values in given.items():
+    for name, values in overrides.items():
         for parameter in ("n_clusters", "n_components"):
             value = values.get(parameter)
             if isinstance(value, numbers_.Integral) and int(value) > n:
                 raise InvalidParameter(f"parameters: {parameter} of {name} is {value}, but there are {n} rows.")
-
-
-def _refuse_overflow(scaled: Floats, columns: tuple[str, ...], scale: str) -> None:
-    """Refuse a column that spans more than float64 can hold once it is scaled."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        wide = np.flatnonzero(~np.isfinite(np.ptp(scaled, axis=0)))  # also of the distances of its rows
-    if len(wide):
-        other = "divide the column by 1024" if scale == "standard" else 'use scale="standard"'
-        raise BadData(
-            f"column {columns[wide[0]]!r} spans more than float64 can hold under scale={scale!r}. "
-            f"Leave out the rows that are so far away, or {other}."
-        )
 
 
 def _kept(truth: ArrayLike, rows: TypedTable | None) -> ArrayLike:
@@ -571,23 +593,3 @@ def _index(X: Any, rows: TypedTable | None) -> Any:
     """Return the index of the rows of a data frame that are kept."""
     index = getattr(X, "index", None) if hasattr(X, "iloc") else None
     return index if index is None or rows is None or len(rows.rows) == len(index) else index[rows.rows]
-
-
-def _scaling(
-    points: Floats, columns: tuple[str, ...], scale: str, rows: TypedTable | None, missing: str | None
-) -> Preparation:
-    """Compute the scales; of a table with its types, and with what was done about missing values."""
-    if rows is None:
-        return Preparation.fit(points, columns, scale=scale)
-    rule = missing or "model"
-    return Preparation.fit(
-        points, columns, scale=scale, missing=FALLBACK if rule == "model" else rule, schema=rows.schema
-    )
-
-
-def _columns(X: Any, columns: Sequence[str] | None, d: int) -> tuple[str, ...]:
-    names = getattr(X, "columns", range(d)) if columns is None else columns
-    names = tuple(str(name) for name in names)
-    if len(names) != d:
-        raise InvalidParameter(f"columns has {len(names)} names for {d} columns. Give one for each.")
-    return names

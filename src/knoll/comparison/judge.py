@@ -1,9 +1,9 @@
 """The judge: the adjusted Rand index that an answer would have with the true clusters, predicted from its figures.
 
-Sums of trees were trained on generated tables with known clusters (`make judge`): one predicts the index itself,
-another how near the answer is to the best of its table. Answers are ranked by their mean. A third predicts the index of
-answers with about the true number of clusters; it ranks them if the number is given. A monotone curve, from
-tables that were not trained on, turns the first into a probability-like confidence. The tables never saw real data.
+Two sums of trees were trained on generated tables with known clusters (`make judge`). One predicts the index itself,
+the other was trained to put the best answers of each table first. Answers are ranked by the mean of the first and a
+tenth of the second. A monotone curve, from tables that were not trained on, turns the predicted index into the
+confidence. The trees never saw real data.
 """
 
 from __future__ import annotations
@@ -18,15 +18,16 @@ from typing import Any, Self
 
 import numpy as np
 
-from knoll._typing import Floats, Ints
+from knoll._typing import Bools, Floats, Ints
 from knoll.comparison.boosting import Boosted, encode
 from knoll.comparison.features import measure
 from knoll.comparison.pool import Pool
 from knoll.comparison.subsample import Subsample
 
-__all__ = ["Judge", "Judgement", "rank", "ranked", "shortlist", "the_judge"]
+__all__ = ["GRAIN", "Judge", "Judgement", "beside", "rank", "ranked", "shortlist", "the_judge", "tiny"]
 
-_GRAIN = 1e-3  # scores that differ by less are equal: rounding must not decide
+_ORDER = 0.1  # weight of the order beside the index
+GRAIN = 1e-3  # scores that differ by less are equal: rounding must not decide
 _LEAST = 5  # rows of a cluster
 _NEAR, _SAME = 0.05, 0.9  # scores, and the adjusted Rand index of answers, that are about equal
 _ALIKE = 0.75  # adjusted Rand index below which two answers differ
@@ -39,40 +40,43 @@ class Judgement:
     pool: Pool
     figures: Floats  # (p, f)
     score: Floats  # (p,) by which they are ranked
-    of_number: Floats  # (p,) by which they are ranked if the number of clusters is given
     expected: Floats  # (p,) the adjusted Rand index with the true clusters, calibrated
-    one: float  # the score that an answer needs for the verdict that there are clusters
+    none_below: float  # the score below which the verdict is that there are no clusters
+    clusters_from: float  # the score from which it is that there are; between them it is open
+    allowed: tuple[int, ...] | None = None  # the numbers of clusters that were asked for
+
+    @property
+    def tiny(self) -> Bools:
+        """(p,) whether an answer has a cluster of so few rows that the answer comes last."""
+        return tiny(self.pool.least_sizes, self.pool.labels.shape[1])
 
 
 @dataclass(frozen=True)
 class Judge:
-    """Three sums of trees, the curve of the confidence and the threshold of the verdict."""
+    """Two sums of trees, the curve of the confidence and the thresholds of the verdict."""
 
     names: tuple[str, ...]  # (f) the figures
     thresholds: Floats  # (f, t)
     index: Boosted
-    nearness: Boosted
-    of_number: Boosted  # the index again, of answers with about the true number of clusters
+    order: Boosted
     curve: Floats  # (2, c) predicted and real index
     none_lead: float  # of the score of one cluster over that of the answer: more means that there are no clusters
+    clear_lead: float  # less means that there are clusters; between them the verdict is open
 
     def judge(self, subsample: Subsample, pool: Pool) -> Judgement:
         """Measure and score the answers."""
         figures, names = measure(subsample, pool)
         assert names == self.names
         score, index = self.scores(figures)
-        of_number = self.score_of_number(figures)
-        return Judgement(pool, figures, score, of_number, self.confidence(index), float(score[0]) - self.none_lead)
+        one = float(score[0])
+        confidence = self.confidence(index)
+        return Judgement(pool, figures, score, confidence, one - self.none_lead, one - self.clear_lead)
 
     def scores(self, figures: Floats) -> tuple[Floats, Floats]:
         """Return the scores of rows of figures, by which answers are ranked, and the index, not calibrated."""
         codes = encode(figures, self.thresholds)
         index = self.index.predict(codes)
-        return (index + self.nearness.predict(codes)) / 2, index
-
-    def score_of_number(self, figures: Floats) -> Floats:
-        """Return the scores of rows of figures, by which answers with a number of clusters that is given are ranked."""
-        return self.of_number.predict(encode(figures, self.thresholds))
+        return (index + _ORDER * self.order.predict(codes)) / 2, index
 
     def confidence(self, index: Floats) -> Floats:
         """Return the real index that answers with such predictions have on average."""
@@ -91,8 +95,8 @@ class Judge:
 
     def _tables(self) -> dict[str, Any]:
         own = {"names": np.array(self.names), "thresholds": self.thresholds, "curve": self.curve}
-        own["none_lead"] = np.array(self.none_lead)
-        trees = {"index": self.index, "nearness": self.nearness, "of_number": self.of_number}
+        own |= {"none_lead": np.array(self.none_lead), "clear_lead": np.array(self.clear_lead)}
+        trees = {"index": self.index, "order": self.order}
         return own | {key: array for name, one in trees.items() for key, array in one.arrays(name).items()}
 
     @classmethod
@@ -102,10 +106,10 @@ class Judge:
             tuple(str(name) for name in tables["names"]),
             tables["thresholds"],
             Boosted.from_arrays(tables, "index"),
-            Boosted.from_arrays(tables, "nearness"),
-            Boosted.from_arrays(tables, "of_number"),
+            Boosted.from_arrays(tables, "order"),
             tables["curve"],
             float(tables["none_lead"]),
+            float(tables["clear_lead"]),
         )
 
 
@@ -116,14 +120,16 @@ def the_judge() -> Judge:
         return Judge.from_tables(tables)
 
 
-def ranked(judged: Judgement, allowed: Sequence[int] | None = None) -> Ints:
-    """Order the answers, the best first; with `allowed`, those with other numbers of clusters are left out.
+def ranked(judged: Judgement) -> Ints:
+    """Order the answers, the best first: those with a number of clusters that was asked for, if there are any.
 
     The order is that of `rank`; near ties of one number of clusters go to the answer that most kinds of method found.
     """
-    pool = judged.pool
-    score = judged.of_number if allowed is not None and len(allowed) == 1 else judged.score
-    order = rank(score, pool.n_clusters, pool.least_sizes, pool.ari, pool.labels.shape[1], allowed)
+    pool, score = judged.pool, judged.score
+    rows = pool.labels.shape[1]
+    order = rank(score, pool.n_clusters, pool.least_sizes, pool.ari, rows, judged.allowed)
+    if not len(order):
+        order = rank(score, pool.n_clusters, pool.least_sizes, pool.ari, rows)
     return _most_found(order, score, pool)
 
 
@@ -146,14 +152,29 @@ def rank(score: Floats, k: Ints, least: Ints, ari: Floats, rows: int, allowed: S
     the fewest clusters is first. Otherwise scores decide, to a thousandth; then fewer clusters; then the earlier.
     """
     at = np.flatnonzero(k > 1 if allowed is None else np.isin(k, list(allowed)))
-    tiny = least[at] < min(_LEAST, rows // 20)
-    order = at[np.lexsort((at, k[at], -np.round(score[at] / _GRAIN), tiny))]
+    last = tiny(least[at], rows)
+    order = at[np.lexsort((at, k[at], -np.round(score[at] / GRAIN), last))]
     if not len(order):
         return order
-    best, usable = order[0], order[: int((~tiny).sum())] if not tiny.all() else order
+    best, usable = order[0], order[: int((~last).sum())] if not last.all() else order
     near = usable[(score[usable] >= score[best] - _NEAR) & (ari[best, usable] >= _SAME)]
     first = near[np.argmin(k[near])]
     return np.concatenate([[first], order[order != first]])
+
+
+def beside(expected: Floats, ari: Floats, first: int) -> Floats:
+    """Return the expected indices of all answers once one of them is ranked first.
+
+    The curve of the confidence comes from first answers, so it promises too much of others. If the first answer is
+    right, the index of another is its agreement with the first; the confidence is the weight of that case.
+    """
+    own = expected[first]
+    return np.asarray(np.minimum(own, own * ari[first] + (1 - own) * expected))
+
+
+def tiny(least: Ints, rows: int) -> Bools:
+    """Whether the smallest cluster of an answer has fewer than five rows, or than 5 % of those of a smaller table."""
+    return np.asarray(least < min(_LEAST, rows // 20))
 
 
 def shortlist(ari: Floats, order: Sequence[int], count: int) -> list[int]:

@@ -39,7 +39,7 @@ def with_likelihood(judged: Judgement, gains: Floats) -> Judgement:
         return judged
     lost = _WEIGHT * (np.maximum(gains, 0.0) / largest - 1.0)
     lost[0] = 0.0  # one cluster of all rows
-    return replace(judged, score=judged.score + lost, of_number=judged.of_number + lost)
+    return replace(judged, score=judged.score + lost)
 
 
 def reason_for(gains: Floats, best: int) -> str:

@@ -7,6 +7,7 @@ answers to more rows. Where no estimator gives exactly that answer, `knoll.neigh
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +17,7 @@ import numpy as np
 
 from knoll import scales
 from knoll._common.cancel import raise_if_cancelled
+from knoll._common.rescale import times_power
 from knoll._typing import Floats, Ints
 from knoll.base import collect_warnings
 from knoll.comparison.subsample import Subsample
@@ -25,7 +27,7 @@ from knoll.density.hdbscan import HDBSCAN
 from knoll.density.mean_shift import MeanShift
 from knoll.density.partitions import genie_hierarchy
 from knoll.exceptions import BadData, InvalidParameter, KnollError
-from knoll.gaussian.covariance import COVARIANCE_TYPES, estimated_types
+from knoll.gaussian.covariance import COVARIANCE_TYPES, compared_types
 from knoll.hierarchy.agglomerative import AgglomerativeClustering
 from knoll.hierarchy.linkages import tree_of
 from knoll.hierarchy.merges import cut
@@ -46,10 +48,11 @@ FIT_ERRORS = (KnollError, ArithmeticError, MemoryError, ValueError, np.linalg.Li
 
 _N_INIT = 2  # of k-means
 _EM_STEPS = 25
-_TYPES = 3  # of covariance, from the richest on
+_REG_COVAR = 1e-5  # of the variance of standardised columns
 _MOST_RESTRICTED = 21  # components of mixtures of the poorer types
 _DENSE_GRAPH = 700  # rows up to which all eigenpairs of the graph are computed
 _EIGEN_TOL = 1e-3  # of residuals: labels need no more
+_DIGITS = 9  # of eigenvectors: the last bits depend on the instruction set, and k-means draws its starts by all bits
 _MOST_BY_HAND = 10  # clusters, of settings that share nothing
 _SIGMA_FACTORS = (1.0, 3.0)  # tried by kernel k-means
 _QUANTILES = (0.01, 0.03, 0.06, 0.1, 0.2, 0.3)  # shares of the rows within a bandwidth
@@ -168,7 +171,7 @@ class MixtureProposer(Proposer):
 
     def types(self, subsample: Subsample) -> Sequence[str]:
         """Return the covariance types, from the richest on."""
-        return estimated_types()[:_TYPES]
+        return compared_types("numbers")
 
     def joins(self, name: str, types: Sequence[str]) -> bool:
         """Whether components of the best mixture of a type are joined."""
@@ -209,7 +212,8 @@ class MixtureProposer(Proposer):
         ]
 
     def _settings(self, subsample: Subsample, name: str, k: int, overrides: Mapping[str, Any]) -> dict[str, Any]:
-        usual = {"max_iter": _EM_STEPS, "reg_covar": 1e-5, "random_state": subsample.seed, "n_jobs": subsample.threads}
+        usual = {"max_iter": _EM_STEPS, "reg_covar": _small_variance(subsample)}
+        usual |= {"random_state": subsample.seed, "n_jobs": subsample.threads}
         return usual | dict(overrides) | {"n_components": k, "covariance_type": name}
 
     def _partition(self, source: str, model: Any, overrides: Mapping[str, Any], **more: Any) -> Partition:
@@ -243,6 +247,17 @@ class MixtureProposer(Proposer):
 
     def scores(self, model: Any, points: Floats, labels: Ints) -> dict[str, float]:
         return {"log_likelihood_per_row": float(model.score(points)), "bic": float(model.bic(points))}
+
+
+def _small_variance(subsample: Subsample) -> float:
+    """Return what mixtures add to variances: 1e-5, less where unscaled columns have a mean variance below ½.
+
+    Then it is 1e-5 times the power of 4 nearest to that variance, so that small units do not blur the clusters.
+    """
+    variance = float(subsample.unit_points.var(axis=0).mean())
+    if not variance > 0:
+        return _REG_COVAR
+    return float(times_power(_REG_COVAR, 2 * min(0, round(math.log2(variance) / 2) + subsample.power)))
 
 
 def _too_many(covariance_type: str, k: int, n: int, d: int) -> bool:
@@ -318,7 +333,7 @@ class SpectralProposer(Proposer):
         for k in tried:
             rows = vectors[:, :k]
             length = np.linalg.norm(rows, axis=1, keepdims=True)
-            rows = np.ascontiguousarray(rows / np.where(length > 0, length, 1.0))
+            rows = np.ascontiguousarray(np.round(rows / np.where(length > 0, length, 1.0), _DIGITS))
             model = KMeans(n_clusters=k, n_init=_N_INIT, random_state=subsample.seed, n_jobs=subsample.threads).fit(
                 rows
             )
@@ -408,7 +423,7 @@ def _with_noise_filled(subsample: Subsample, one: Partition) -> Iterator[Partiti
         yield Partition(one.source, labels, {**one.parameters, "noise": "nearest"}, filled=True)
 
 
-def _some(found: dict[int, float], numbers: Sequence[int]) -> dict[int, float]:
+def _subset(found: dict[int, float], numbers: Sequence[int]) -> dict[int, float]:
     """Keep the levels with up to 60 clusters, and of more clusters those with a number that is tried."""
     return {k: eps for k, eps in found.items() if k <= _EVERY_LEVEL or k in numbers}
 
@@ -428,7 +443,7 @@ class DBSCANProposer(Proposer):
         for min_samples, tree in subsample.trees.items():
             condensed = tree.condense(subsample.least_size)
             source = "single-linkage" if min_samples == 1 else "dbscan"
-            for eps in _some(levels(condensed, most), numbers).values():
+            for eps in _subset(levels(condensed, most), numbers).values():
                 chosen = {"eps": eps, "min_samples": min_samples}
                 yield from _with_noise_filled(subsample, Partition(source, labels_at(condensed, eps), chosen))
 

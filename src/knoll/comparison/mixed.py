@@ -10,14 +10,13 @@ import numpy as np
 from knoll._typing import Floats, Ints
 from knoll.comparison.methods import MixtureProposer, Partition, Proposer, numbers_to_try
 from knoll.comparison.subsample import Subsample
-from knoll.gaussian.covariance import estimated_types
+from knoll.gaussian.covariance import compared_types
 from knoll.kmeans.prototypes import KPrototypes
 from knoll.mixture.mixed import MixedMixture
 
 __all__ = ["KPrototypesProposer", "MixedMixtureProposer"]
 
 _MOST = 15  # clusters
-_TYPES = estimated_types()[::2]  # full covariances, and those of independent columns
 
 
 def _categories(subsample: Subsample) -> list[int]:
@@ -44,7 +43,8 @@ class MixedMixtureProposer(_OfTypedRows, MixtureProposer):
 
     def types(self, subsample: Subsample) -> Sequence[str]:
         assert subsample.mixed is not None
-        return _TYPES if subsample.mixed.n_numeric > 1 else _TYPES[1:]
+        types = compared_types("mixed")
+        return types if subsample.mixed.n_numeric > 1 else types[1:]
 
     def joins(self, name: str, types: Sequence[str]) -> bool:
         return True

@@ -13,12 +13,12 @@ from knoll.comparison.judge import Judge, Judgement
 from knoll.comparison.result import Alternative, Candidate
 from knoll.comparison.subsample import Subsample
 
-__all__ = ["AGREES", "caution_for", "level_of", "reasons_for", "relation_of", "verdict_of"]
+__all__ = ["AGREES", "STABLE", "caution_for", "level_of", "reasons_for", "relation_of", "verdict_of"]
 
 FEW_ROWS = 40  # rows below which the verdict is open
 CLEAR, LIKELY = 0.85, 0.5  # confidence from which an answer is called so
 AGREES = 0.9  # adjusted Rand index from which two answers are about the same
-_UNCLEAR = 0.1  # difference of the scores of one cluster and of the answer up to which the verdict is open
+STABLE = 0.6  # the same of refits on halves of the rows, from which a setting is said to give its answer again
 _MATTERS = 0.01  # a fact is given if the score would be lower by this without it
 _HARDLY = 0.1  # of the log distance of neighbours: no drop of the density
 _WIDE = 1.2  # times the typical distance: a gap
@@ -28,10 +28,10 @@ _REFINES = 0.95  # share of the pairs of rows of the finer answer that the coars
 
 def verdict_of(judged: Judgement, best: int, rows: int) -> str:
     """Compare the answer with one cluster of all rows; so few rows that the judge has not seen such tables are open."""
-    lead = judged.one - float(judged.score[best])
+    score = float(judged.score[best])
     if rows < FEW_ROWS:
         return "unclear"
-    return "none" if lead > 0 else "unclear" if lead > -_UNCLEAR else "clusters"
+    return "none" if score < judged.none_below else "unclear" if score < judged.clusters_from else "clusters"
 
 
 def level_of(confidence: float) -> str:
@@ -50,12 +50,25 @@ def relation_of(judged: Judgement, best: int, other: int) -> str:
     return "coarser" if coarser > _REFINES and k[other] < k[best] else "different"
 
 
-def caution_for(verdict: str, level: str, alternatives: Sequence[Alternative], rows: int, *, required: bool) -> str:
+def caution_for(
+    verdict: str,
+    level: str,
+    alternatives: Sequence[Alternative],
+    rows: int,
+    *,
+    required: bool,
+    stability: float | None = None,
+) -> str:
     """Return one sentence on how to use the answer."""
     if verdict == "none":
         return "The density does not drop between these clusters: they divide one continuous cloud."
     if rows < FEW_ROWS:
         return f"Fewer than {FEW_ROWS} rows are too few to decide whether there are clusters."
+    if stability is not None and stability < STABLE:
+        return (
+            f"Refits on random halves of the rows find other clusters (adjusted Rand index {stability:.2f}): "
+            "with more rows, compare again."
+        )
     if level == "a guess":
         return "This is a guess. Compare it with the other answers, and with what you know of the rows."
     if any(one.defensible for one in alternatives):

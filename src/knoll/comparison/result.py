@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, is_dataclass
 from html import escape
 from pathlib import Path
@@ -19,10 +19,13 @@ from knoll.explanation import Explanation
 from knoll.models import Preparation, save
 from knoll.models._relabeled import bare
 from knoll.registry import display_names, title
+from knoll.tables.positions import Position, unwrapped
 from knoll.tables.table import Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from knoll.explorer import Session
 
 
 @dataclass(frozen=True)
@@ -211,6 +214,25 @@ class Comparison:
             "notes": list(self.notes),
         }
 
+    def label(self, rows: Any, *, method: str | None = None) -> Iterator[Ints]:
+        """Label all rows of a table in blocks by the model of an answer.
+
+        Parameters
+        ----------
+        rows : TableBlocks
+            What `knoll.blocks.open` returned; it has the columns of this comparison.
+        method : str, default=None
+            Whose answer; None is the recommended one.
+
+        Yields
+        ------
+        ndarray of int64
+            The labels of the next rows.
+        """
+        from knoll.comparison.streamed import labels_by_block
+
+        yield from labels_by_block(self, self._answer(method), rows)
+
     # ---- what one does with it ---------------------------------------------------------------------------------------
 
     def answers(self) -> dict[str, Candidate]:
@@ -295,9 +317,56 @@ class Comparison:
         found = self.answers()[chosen]
         points = np.asarray(self._rows())
         narrow = points.shape[1] <= 2  # then the axes have the units of the table
+        position = self.scaling.on_map
+        if position is not None:
+            return self._map(points, position, found, ax)
         drawn = scatter(points if narrow else self.scaling.apply(points), found.labels, ax)
         drawn.set_title(f"{title(found.method)}, {_counted(found)}")
         return drawn
+
+    def _map(self, points: Floats, position: Position, found: Candidate, ax: Axes | None) -> Axes:
+        """Draw longitude across and latitude up, with equal scales at the mean latitude."""
+        from knoll.plots.scatter import scatter
+
+        up, across = points[:, position.latitude], unwrapped(points[:, position.longitude])
+        drawn = scatter(np.column_stack([across, up]), found.labels, ax)
+        drawn.set_aspect(1 / max(0.05, float(np.cos(np.radians(np.mean(up))))))
+        drawn.set_xlabel(self.scaling.columns[position.longitude])
+        drawn.set_ylabel(self.scaling.columns[position.latitude])
+        drawn.set_title(f"{title(found.method)}, {_counted(found)}")
+        return drawn
+
+    def to_geojson(self, path: str | Path, *, names: Mapping[int, str] | None = None) -> Path:
+        """Write the rows as points of GeoJSON, with their clusters as properties.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file.
+        names : mapping, default=None
+            Names of the recommended clusters, by number; None proposes them.
+
+        Returns
+        -------
+        Path
+            The file. The table needs a latitude and a longitude. Each point has "id", "cluster" and "name", and the
+            cluster by every method.
+        """
+        from knoll.tables.geojson import WITHOUT, PointsFile, degrees_of
+
+        degrees = None if self.table is None else degrees_of(self.table)
+        if degrees is None:
+            raise BadData(WITHOUT)
+        called = self.explain(names=names, resamples=0).names
+        labels = {name: found.labels for name, found in self.answers().items()}
+        values = {"cluster": self.labels, "name": [called[int(one)] for one in self.labels], **labels}
+        assert self.table is not None
+        ids = self.index if self.index is not None else self.table.rows if self.table.ids is None else self.table.ids
+        with Path(path).open("wb") as file:
+            points = PointsFile(file)
+            points.write(ids, "id", values, degrees)
+            points.close()
+        return Path(path)
 
     def report(self, path: str | Path, *, name: str = "the table", names: Mapping[int, str] | None = None) -> Path:
         """Write the HTML report that ``knoll compare`` writes.
@@ -333,6 +402,31 @@ class Comparison:
         target.write_text(page, encoding="utf-8", errors="replace")
         return target
 
+    def explore(
+        self,
+        *,
+        labels: Mapping[str, Any] | None = None,
+        out: str | Path | None = None,
+        show: bool = True,
+        browser: bool | None = None,
+        wait: bool | None = None,
+    ) -> Session:
+        """Open the interactive page of ``knoll explore`` on these rows and answers.
+
+        Parameters
+        ----------
+        labels, out, show, browser, wait :
+            As in `knoll.explore`.
+
+        Returns
+        -------
+        Session
+            What is explored; its `labels` are those on screen.
+        """
+        from knoll.explorer.hosts import explore_comparison
+
+        return explore_comparison(self, labels=labels, out=out, show=show, browser=browser, wait=wait)
+
     def save(self, path: str | Path, *, method: str | None = None) -> Path:
         """Write the model of an answer, with columns and scales, for `knoll.models.read` and ``knoll predict``.
 
@@ -348,11 +442,15 @@ class Comparison:
         Path
             The file.
         """
+        candidate = self._answer(method)
+        save(candidate.model, path, preparation=self.preparation(candidate))
+        return Path(path)
+
+    def _answer(self, method: str | None) -> Candidate:
         chosen = self.recommendation.method if method is None else method
         if chosen not in self.answers():
             raise InvalidParameter(f"Unknown method {method!r}. Choose from: {', '.join(self.answers())}.")
-        save(self.answers()[chosen].model, path, preparation=self.scaling)
-        return Path(path)
+        return self.answers()[chosen]
 
     def _rows(self) -> Any:
         if self.X is None:

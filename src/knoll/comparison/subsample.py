@@ -11,6 +11,7 @@ import scipy.sparse
 
 from knoll import _core
 from knoll._common.rescale import extreme_exponent, largest_of, times_power
+from knoll._common.unique_rows import find_unique_rows
 from knoll._typing import Floats, Ints, Labels
 from knoll.density.noise import nearest_labels
 from knoll.density.tree import DensityTree
@@ -86,9 +87,9 @@ class Subsample:
 
     @cached_property
     def first_equal(self) -> Ints:
-        """(m,) the first row that equals each row; equal rows are adjacent in order of content."""
-        new = np.r_[True, (self.points[1:] != self.points[:-1]).any(axis=1)]
-        return np.flatnonzero(new)[np.cumsum(new) - 1]
+        """(m,) the first row that equals each row: scaling may have made rows equal that are not adjacent."""
+        rows = find_unique_rows(self.points, self.threads)
+        return rows.index[rows.inverse]
 
     @cached_property
     def least_distance(self) -> float:

@@ -174,33 +174,37 @@ class CondensedTree:
         )
         return chosen
 
-    def best(self, k: int, *, allow_single_cluster: bool = False, max_cluster_size: float = np.inf) -> Bools:
+    def best(
+        self, k: int, rank: Ints, *, allow_single_cluster: bool = False, max_cluster_size: float = np.inf
+    ) -> Bools:
         """Choose the k clusters, none inside another, with the largest total stability.
 
-        best[c][j] is the largest total of j clusters in the subtree of c. Children are combined one after the other,
-        and how many clusters each of them has is kept for the way back.
+        best[c][j] is the largest total of j clusters in the subtree of c. Children are combined one after the other in
+        the order of `rank` (c,), which decides between equal totals, and how many clusters each of them has is kept for
+        the way back.
         """
         count = len(self.parent)
         none = np.array([0.0])
         best: list[Floats] = [none] * count
         shares: list[list[tuple[int, Ints]]] = [[] for _ in range(count)]  # (child, its number of clusters for each j)
         itself = np.zeros(count, dtype=bool)
-        for c in range(count - 1, -1, -1):
+        children: list[list[int]] = [[] for _ in range(count)]
+        for c in rank.argsort(kind="stable").tolist():
+            if c > 0:
+                children[int(self.parent[c])].append(c)
+        for c in range(count - 1, -1, -1):  # children come after their parents
+            total = none
+            for child in children[c]:
+                total, share = _combined(total, best[child], k)
+                shares[c].append((child, share))
             allowed = (c > 0 or allow_single_cluster) and self.weight[c] <= max_cluster_size
-            total = best[c] if len(best[c]) > 1 else np.array([0.0, -np.inf])
+            total = total if len(total) > 1 else np.array([0.0, -np.inf])
             itself[c] = allowed and self.relative_stability[c] >= total[1]
             if itself[c]:
                 total[1] = self.relative_stability[c]
             best[c] = total
-            if c > 0:
-                up = int(self.parent[c])
-                best[up], share = _combined(best[up], total, k)
-                shares[up].append((c, share))
         if len(best[0]) <= k or best[0][k] == -np.inf:
-            raise InvalidParameter(
-                f"n_clusters={k} is larger than the {int(self.is_leaf.sum())} leaves of the condensed tree, or "
-                "max_cluster_size leaves no such choice. Take fewer clusters, or a smaller min_cluster_size."
-            )
+            raise InvalidParameter(self._too_many(k, allow_single_cluster, max_cluster_size))
         chosen = np.zeros(count, dtype=bool)
         wanted = np.zeros(count, dtype=np.int64)
         wanted[0] = k
@@ -211,6 +215,24 @@ class CondensedTree:
                 wanted[child] = share[wanted[c]]
                 wanted[c] -= wanted[child]
         return chosen
+
+    def _too_many(self, k: int, allow_single_cluster: bool, max_cluster_size: float) -> str:
+        """Return why there is no choice of k clusters."""
+        leaves = int(self.is_leaf.sum())
+        if leaves == 1 and not allow_single_cluster:
+            return (
+                f"n_clusters={k}: the condensed tree has no split, so there are no two clusters of min_cluster_size "
+                "rows. Take a smaller min_cluster_size or min_samples, or n_clusters=1 with allow_single_cluster=True."
+            )
+        if k > leaves:
+            return (
+                f"n_clusters={k} is larger than the number of leaves of the condensed tree, {leaves}. Take at most "
+                f"{leaves}, or a smaller min_cluster_size or min_samples."
+            )
+        return (
+            f"n_clusters={k}: no {k} clusters have at most max_cluster_size={max_cluster_size:g} rows. Take another "
+            "n_clusters, or a larger max_cluster_size."
+        )
 
     def leaves(self, *, allow_single_cluster: bool = False) -> Bools:
         """Choose the clusters without clusters below them."""
@@ -284,13 +306,14 @@ class SelectionRule:
     allow_single_cluster: bool = False
     n_clusters: int | None = None
 
-    def select(self, tree: CondensedTree) -> Selection:
-        """Choose clusters and label the rows."""
+    def select(self, tree: CondensedTree, rank: Ints | None = None) -> Selection:
+        """Choose clusters and label the rows; `rank` of the clusters decides between choices of equal stability."""
         single = self.allow_single_cluster
         limit = np.inf if self.max_cluster_size is None else self.max_cluster_size
         if self.n_clusters is not None:
             single = single or self.n_clusters == 1
-            chosen = tree.best(self.n_clusters, allow_single_cluster=single, max_cluster_size=limit)
+            rank = np.arange(len(tree.parent)) if rank is None else rank
+            chosen = tree.best(self.n_clusters, rank, allow_single_cluster=single, max_cluster_size=limit)
         elif self.method == "eom":
             chosen = tree.eom(allow_single_cluster=single, max_cluster_size=limit)
         else:

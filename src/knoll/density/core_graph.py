@@ -22,8 +22,9 @@ from knoll._common import linalg
 from knoll._common.rescale import times_power
 from knoll._common.unique_rows import merge_equal_rows
 from knoll._system import free_memory
-from knoll._typing import Bools, Floats, Ints
+from knoll._typing import Bools, Floats, Indices, Ints
 from knoll.exceptions import CostError, InvalidParameter
+from knoll.neighbors.index import CoreParameter
 
 _KEPT = 2**24  # neighbours kept between the two passes over blocks; with more of them the blocks are computed again
 _ANGLE = 0.5  # cosines between rows of Z are 0 or 1: any threshold between separates them
@@ -63,7 +64,7 @@ class Clusters:
     ends: Floats | None = None  # (n, d) of paths, in the climbing formulation
     workspace: Workspace | None = None  # to be reused, once
 
-    def among(self, rows: NDArray[np.intp], n: int) -> Clusters:
+    def among(self, rows: Indices, n: int) -> Clusters:
         """Return the clusters as those of `rows` among n rows; the others are noise so far."""
         labels, core = np.full(n, -1, dtype=np.int64), np.zeros(n, dtype=np.bool_)
         labels[rows], core[rows] = self.labels, self.core
@@ -77,7 +78,7 @@ def graph(
     weights: Floats | None,
     *,
     metric: str,
-    p: float,
+    p: CoreParameter,
     border: str,
     threads: int,
 ) -> Clusters:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,14 +15,16 @@ from sklearn.utils.validation import check_is_fitted
 from knoll import _core
 from knoll._common.cost import Cost
 from knoll._schema import Array, Text, not_columns
-from knoll._typing import Bools, Floats, Ints
-from knoll.base import Estimator, all_or_nothing, warn_caller
+from knoll._typing import Bools, Floats, Indices, Ints
+from knoll.base import FitPredictMixin, all_or_nothing, warn_caller
 from knoll.density.core_graph import Clusters, Workspace
 from knoll.density.formulations import FORMULATIONS, Formulation
 from knoll.density.geography import radius_in_radians
 from knoll.density.noise import nearest_labels
 from knoll.density.radius_search import Search, choose_search, core_metric, minkowski_power
+from knoll.engines import lazily
 from knoll.exceptions import InvalidParameter, SuspiciousResultWarning
+from knoll.neighbors.gower import ReadsGower, gower_columns_rule, read_gower_again
 from knoll.validation import N_JOBS, Choice, Instance, Number, check_points, check_weights
 
 _SAMPLE = 512  # rows whose neighbourhoods are counted for an estimate of the cost
@@ -30,7 +33,7 @@ _FEW = 0.01  # of the rows: fewer core points than that are almost none
 _WARNED_FROM = 20  # rows: on less data a warning would say nothing
 
 
-class DBSCAN(ClusterMixin, Estimator):
+class DBSCAN(FitPredictMixin, ClusterMixin, ReadsGower):
     """Density-based clusters, in the paper's three formulations, exact, in memory linear in the number of rows.
 
     A row is *core* when at least `min_samples` rows, itself included, lie within `eps` of it. Core points within `eps`
@@ -46,10 +49,12 @@ class DBSCAN(ClusterMixin, Estimator):
         How many rows, or how much weight, make a core point; 2·n_features is common for larger data.
     metric : str or callable, default="euclidean"
         "euclidean" ("l2"), "manhattan" ("l1", "cityblock"), "chebyshev", "minkowski", "cosine" and "haversine"
-        (radians) are fast; "precomputed" takes a matrix of distances, dense or sparse; any other metric of
-        scikit-learn's `pairwise_distances` or a callable is computed in blocks, n² distances in linear memory.
+        (radians) are fast, and so is "gower", for tables of numbers and categories with missing values; "precomputed"
+        takes a matrix of distances, dense or sparse; any other metric of scikit-learn's `pairwise_distances` or a
+        callable is computed in blocks, n² distances in linear memory.
     metric_params : dict, default=None
-        Further arguments of the metric.
+        Further arguments of the metric; of "gower": "categorical_features" (a mask, indices or names; by default the
+        columns of a data frame that are text, categories or Boolean), "ranges" and "weights", one for each column.
     algorithm, leaf_size
         Accepted as in scikit-learn. The index is chosen by shape and radius; the labels do not depend on it.
     p : float, default=None
@@ -81,6 +86,10 @@ class DBSCAN(ClusterMixin, Estimator):
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Their names, where X has any.
+    gower_columns_ : dict
+        With metric="gower", what rows are read by: is_categorical, categories (their levels), lows and ranges of the
+        numbers, weights (negative ones of categories). `components_` then holds (x − low)/range, numbers of levels,
+        and the largest float64 for what is missing.
 
     See Also
     --------
@@ -129,6 +138,7 @@ class DBSCAN(ClusterMixin, Estimator):
             "n", "float64", none=True, also=lambda model, weights: model._formulation().weight_fault(weights)
         ),
         "graph_digest_": Text(),
+        "gower_columns_": gower_columns_rule(),
         "clustered_": Array(
             "n",
             "bool",
@@ -172,7 +182,7 @@ class DBSCAN(ClusterMixin, Estimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self._pairwise()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = not self._is_gower()
         return tags
 
     # ---- fitting ---------------------------------------------------------------------------------------------------
@@ -197,7 +207,7 @@ class DBSCAN(ClusterMixin, Estimator):
         """
         self._check_parameters()
         self._warn_of_two_powers()
-        points = check_points(X, estimator=self, sparse=True, n_jobs=self._threads())
+        points = self._points(X, sample_weight)
         search, weights = self._check_data(points, sample_weight)
         for name in ("climbed_", "climbed_labels_", "clustered_"):  # of an earlier fit
             self.__dict__.pop(name, None)
@@ -223,7 +233,14 @@ class DBSCAN(ClusterMixin, Estimator):
             self._fill_noise(points, absent)
         return self
 
-    def _fill_noise(self, points: Any, absent: NDArray[np.intp]) -> None:
+    def _points(self, X: ArrayLike, sample_weight: ArrayLike | None) -> Any:
+        """Read the rows of a fit."""
+        self.__dict__.pop("gower_columns_", None)  # of an earlier fit
+        if self._is_gower():
+            return self._fit_gower(X, sample_weight)
+        return check_points(X, estimator=self, sparse=True, n_jobs=self._threads())
+
+    def _fill_noise(self, points: Any, absent: Indices) -> None:
         """Give noise the labels of the nearest clustered rows; rows of weight 0 give theirs to no other."""
         self.clustered_ = self.labels_ >= 0
         others = np.flatnonzero(~self.clustered_)
@@ -233,12 +250,12 @@ class DBSCAN(ClusterMixin, Estimator):
 
     def _nearest(self, queries: Any, points: Any, labels: Ints) -> Ints:
         """Return the labels of the nearest rows that have one."""
-        options: dict[str, Any] = {"metric": self.metric, "metric_params": self.metric_params, "p": self.p}
+        options: dict[str, Any] = {"metric": self.metric, "metric_params": self._core_params(), "p": self.p}
         if not queries.shape[0]:
             return np.empty(0, dtype=np.int64)
         return nearest_labels(queries, points, labels, threads=self._threads(), **options)
 
-    def _split(self, points: Any, core: Bools, workspace: Workspace | None) -> tuple[NDArray[np.intp], Any, Any]:
+    def _split(self, points: Any, core: Bools, workspace: Workspace | None) -> tuple[Indices, Any, Any]:
         """Return the numbers of the core points, copies of them, and copies of the other rows."""
         if not isinstance(points, np.ndarray):
             return np.flatnonzero(core), points[core], points[~core]
@@ -247,24 +264,6 @@ class DBSCAN(ClusterMixin, Estimator):
         others = np.empty((len(core) - n_core, d), dtype=points.dtype)
         _core.split_rows(points, core, rows, cores, others, self._threads())
         return rows.astype(np.intp, copy=False), cores, others
-
-    def fit_predict(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> Ints:
-        """Find the clusters of X and return `labels_`.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features), or (n_samples, n_samples) distances
-            As in `fit`.
-        y : ignored
-        sample_weight : array-like of shape (n_samples,), default=None
-            As in `fit`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            The labels; −1 is noise.
-        """
-        return np.asarray(self.fit(X, sample_weight=sample_weight).labels_)
 
     def _warn_of_two_powers(self) -> None:
         if self.p is not None and "p" in (self.metric_params or {}):
@@ -298,13 +297,14 @@ class DBSCAN(ClusterMixin, Estimator):
         return radius_in_radians(self.eps, self.metric, "DBSCAN")
 
     def _search(self, points: Any) -> Search:
-        return choose_search(points, self._radius(), self.metric, self.metric_params, self.p, self._threads())
+        return choose_search(points, self._radius(), self.metric, self._core_params(), self.p, self._threads())
 
     def _formulation(self) -> Formulation:
         return FORMULATIONS[self.formulation]
 
     # ---- other points ----------------------------------------------------------------------------------------------
 
+    @lazily
     def predict(self, X: ArrayLike) -> Ints:
         """Label points: the cluster of a core point within ε, by the rule of `border`; −1 where there is none.
 
@@ -344,6 +344,7 @@ class DBSCAN(ClusterMixin, Estimator):
         clustered: Bools | None = getattr(self, "clustered_", None)
         return self.labels_ >= 0 if clustered is None else clustered
 
+    @lazily
     def predict_kind(self, X: ArrayLike) -> NDArray[np.str_]:
         """Classify points among the fitted data: "core", "border" or "noise".
 
@@ -363,6 +364,8 @@ class DBSCAN(ClusterMixin, Estimator):
 
     def _queries(self, X: ArrayLike) -> Any:
         check_is_fitted(self)
+        if self._is_gower():
+            return read_gower_again(X, self.gower_columns_, estimator=self)
         queries = check_points(X, estimator=self, reset=False, sparse=True, n_jobs=self._threads())
         self._search(queries).check(queries, len(self.labels_))
         if self._pairwise() or scipy.sparse.issparse(queries) == scipy.sparse.issparse(self.components_):
@@ -409,8 +412,9 @@ class DBSCAN(ClusterMixin, Estimator):
             Memory beyond X, links of the graph, and in `details` the neighbours of a row and the share of core points.
         """
         self._check_parameters()
-        points = check_points(X, sparse=True, n_jobs=self._threads())
-        search, weights = self._check_data(points, sample_weight)
+        model = copy(self)  # which reads the rows as a fit does
+        points = model._points(X, sample_weight)
+        search, weights = model._check_data(points, sample_weight)
         n, d = points.shape
         rows = np.unique(np.linspace(0, n - 1, min(n, _SAMPLE)).astype(np.intp))
         sample = points[rows]

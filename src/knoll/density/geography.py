@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from knoll._common.earth import EARTH_RADIUS
 from knoll.exceptions import BadData, InvalidParameter
 
 __all__ = ["EARTH_RADIUS", "check_coordinates", "radius_in_radians"]
 
-EARTH_RADIUS = 6_371_008.8  # metres, the mean radius
 _METRES = {"m": 1.0, "km": 1e3, "ft": 0.3048, "mi": 1609.344, "nmi": 1852.0}
 _POLE = math.pi / 2 * (1 + 1e-9)  # conversion to radians may round beyond
 

@@ -15,15 +15,16 @@ from sklearn.utils.validation import check_is_fitted
 from knoll._common.sparse import is_sparse
 from knoll._schema import Array, Real, Record
 from knoll._typing import Floats, Ints
-from knoll.base import all_or_nothing
+from knoll.base import FitPredictMixin, all_or_nothing
 from knoll.density.condensed import CondensedTree, Selection, SelectionRule
 from knoll.density.membership import memberships
 from knoll.density.noise import fill_noise, nearest_labels
-from knoll.density.numbering import number_by_weight
+from knoll.density.numbering import selected
 from knoll.density.tree import DensityTree
+from knoll.engines import lazily
 from knoll.exceptions import InvalidParameter
 from knoll.neighbors.distances import metric_distances
-from knoll.validation import N_JOBS, Choice, Flag, Instance, Number
+from knoll.validation import N_JOBS, Choice, Flag, Instance, Number, check_parameters
 
 __all__ = ["HDBSCAN"]
 
@@ -31,7 +32,7 @@ _BLOCK = 2**22  # distances in a block
 _TREES = {"kd_tree": ("KDTree", KDTree), "ball_tree": ("BallTree", BallTree)}
 
 
-class HDBSCAN(ClusterMixin, DensityTree):
+class HDBSCAN(FitPredictMixin, ClusterMixin, DensityTree):
     """Density-based clusters of any density: those of the density tree that stay longest.
 
     The tree of `DensityTree` is condensed to clusters of at least `min_cluster_size` rows, and of these the ones of the
@@ -208,8 +209,13 @@ class HDBSCAN(ClusterMixin, DensityTree):
         self.__dict__.pop("selection_", None)  # of an earlier fit: its min_samples must not count
         self._check_parameters()
         self._check_algorithm(X)
+        if sample_weight is None and self.min_samples is None and float(self.min_cluster_size) % 1 > 0:
+            raise InvalidParameter(
+                f"HDBSCAN: min_cluster_size must be a whole number where min_samples is None and rows have no weights, "
+                f"got {self.min_cluster_size!r}. Set min_samples, or take {int(self.min_cluster_size) + 1}."
+            )
         self._grow(X, sample_weight)
-        selection = number_by_weight(self._rule().select(self.condense(self.min_cluster_size)), self.points_)
+        selection = selected(self._rule(), self.condense(self.min_cluster_size), self.points_)
         self.selection_: dict[str, Any] = {
             "clusters": selection.clusters,
             "min_cluster_size": float(self.min_cluster_size),
@@ -218,38 +224,29 @@ class HDBSCAN(ClusterMixin, DensityTree):
         }
         rows = X if self._pairwise() and self.noise == "nearest" else None
         self.labels_ = self._all_labels(selection, rows)
-        self.probabilities_ = self._spread(selection.probabilities, lambda q: self._strength(selection, q))
+        self.probabilities_ = self._to_all_rows(selection.probabilities, lambda q: self._strength(selection, q))
         self._set_centers(selection)
         return self
-
-    def fit_predict(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> Ints:
-        """Find the clusters of X and return `labels_`.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features), or (n_samples, n_samples) distances
-            As in `fit`.
-        y : ignored
-        sample_weight : array-like of shape (n_samples,), default=None
-            As in `fit`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            The labels; −1 is noise.
-        """
-        return np.asarray(self.fit(X, sample_weight=sample_weight).labels_)
 
     def _level(self) -> float:
         if "selection_" in self.__dict__:
             return float(self.selection_["min_samples"])
         return float(self.min_cluster_size if self.min_samples is None else self.min_samples)
 
+    def _smaller_level(self) -> str:
+        if self.min_samples is None:
+            return "It is min_cluster_size where it is None: take a smaller min_cluster_size, or set min_samples."
+        return super()._smaller_level()
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if self._pairwise() and self.store_centers is not None:
             raise InvalidParameter(
                 "HDBSCAN: Cannot store centers when using a precomputed distance matrix. Set store_centers=None."
+            )
+        if self._is_gower() and self.store_centers in ("centroid", "both"):
+            raise InvalidParameter(
+                "HDBSCAN: rows of metric='gower' have no means. Set store_centers='medoid', or None."
             )
         if self.algorithm in _TREES:
             name, tree = _TREES[self.algorithm]
@@ -279,7 +276,7 @@ class HDBSCAN(ClusterMixin, DensityTree):
         labels = selection.labels
         if self.noise == "nearest" and (labels < 0).any():
             labels = fill_noise(labels, self._rows(X), threads=self._threads(), **self._metric_options())
-        return np.asarray(self._spread(labels, lambda queries: self._label(selection, queries)))
+        return np.asarray(self._to_all_rows(labels, lambda queries: self._label(selection, queries)))
 
     def _rows(self, X: Any) -> Any:
         """Return the rows of the tree as `fill_noise` takes them."""
@@ -294,7 +291,7 @@ class HDBSCAN(ClusterMixin, DensityTree):
         return distances if self.present_ is None else distances[self.present_][:, self.present_]
 
     def _metric_options(self) -> dict[str, Any]:
-        return {"metric": self.metric, "metric_params": self.metric_params, "p": None}
+        return {"metric": self.metric, "metric_params": self._core_params(), "p": None}
 
     def _label(self, selection: Selection, queries: Any) -> Ints:
         """Label queries, noise too."""
@@ -327,7 +324,7 @@ class HDBSCAN(ClusterMixin, DensityTree):
 
     def _medoid(self, rows: Ints, strength: Floats) -> int:
         """Return the row of a cluster with the least weighted distance to all of it, the first of several."""
-        points, options = self.points_[rows], dict(self.metric_params or {})
+        points, options = self.points_[rows], dict(self._core_params() or {})
         step = max(1, _BLOCK // len(rows))
         blocks = (points[begin : begin + step] for begin in range(0, len(rows), step))
         costs = [metric_distances(block, points, self.metric, options, "HDBSCAN") @ strength for block in blocks]
@@ -386,8 +383,8 @@ class HDBSCAN(ClusterMixin, DensityTree):
             Clusters, numbered by weight, the largest first; −1 is noise.
         """
         sizes = list(min_cluster_size) if isinstance(min_cluster_size, Iterable) else [min_cluster_size]
-        selections = (self._rule().select(self.condense(size)) for size in sizes)
-        found = [self._all_labels(number_by_weight(selection, self.points_)) for selection in selections]
+        selections = (selected(self._rule(), self.condense(size), self.points_) for size in sizes)
+        found = [self._all_labels(selection) for selection in selections]
         return found if isinstance(min_cluster_size, Iterable) else found[0]
 
     def dbscan_clustering(self, cut_distance: float, min_cluster_size: float = 5) -> Ints:
@@ -406,13 +403,16 @@ class HDBSCAN(ClusterMixin, DensityTree):
             Clusters, numbered by their first row; −1 is noise.
         """
         labels = self.cut(cut_distance, border="noise")
-        weights = None if self.fit_weights_ is None else self._spread(self.fit_weights_, lambda q: np.zeros(q.shape[0]))
+        weights = (
+            None if self.fit_weights_ is None else self._to_all_rows(self.fit_weights_, lambda q: np.zeros(q.shape[0]))
+        )
         kept = np.bincount(labels[labels >= 0], None if weights is None else weights[labels >= 0]) >= min_cluster_size
         number = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1)
         return np.asarray(number[labels])
 
     # ---- other points ----------------------------------------------------------------------------------------------
 
+    @lazily
     def predict(self, X: ArrayLike) -> Ints:
         """Label points: the cluster that a point falls into when it joins its row of least mutual reachability.
 
@@ -431,6 +431,7 @@ class HDBSCAN(ClusterMixin, DensityTree):
         check_is_fitted(self)
         return self._label(self._selection(), self._queries(X))
 
+    @lazily
     def predict_strength(self, X: ArrayLike) -> Floats:
         """Return how long points stay in their clusters, from 0 to 1: `probabilities_` of the fitted X.
 
@@ -447,6 +448,7 @@ class HDBSCAN(ClusterMixin, DensityTree):
         check_is_fitted(self)
         return self._strength(self._selection(), self._queries(X))
 
+    @lazily
     def predict_outliers(self, X: ArrayLike) -> Floats:
         """Return the GLOSH scores of points: `outlier_scores_` of the fitted X.
 
@@ -485,7 +487,8 @@ class HDBSCAN(ClusterMixin, DensityTree):
         check_is_fitted(self)
         selection = self._selection()
         k = len(selection.clusters)
-        self._check_cut(k=k if t is None and k else 1 if t is None else t)
+        if t is not None:
+            check_parameters("HDBSCAN", {"t": t}, {"t": (Number(1, whole=True),)})
         tree = selection.tree
         left = (tree.row_cluster, tree.row_height) if X is None else tree.leave(self._attach(self._queries(X)))
         return memberships(selection, *left, min(k if t is None else t, k))

@@ -18,8 +18,9 @@ from knoll._common.rescale import RadiusRescaling, as_dtype, exponent_of, near_o
 from knoll._common.unique_rows import find_unique_rows
 from knoll._schema import Array, Columns, Real, Whole, not_empty
 from knoll._typing import Bools, Floats, Ints
-from knoll.base import Estimator, all_or_nothing, warn_caller
+from knoll.base import Estimator, FitPredictMixin, all_or_nothing, warn_caller
 from knoll.density import ascent
+from knoll.engines import lazily
 from knoll.exceptions import BadData, ConvergenceWarning, SuspiciousResultWarning
 from knoll.validation import N_JOBS, Choice, Flag, Instance, Number, check_points, check_weights, refuse_masked
 
@@ -30,7 +31,7 @@ _WARNED_FROM = 20  # rows: of fewer, three tenths may be a row alone
 _ARRAY = Instance((np.ndarray, list, tuple), "an array of shape (n_seeds, n_features)")
 
 
-class MeanShift(ClusterMixin, Estimator):
+class MeanShift(FitPredictMixin, ClusterMixin, Estimator):
     """Mean Shift: clusters are the modes of the data's density, and every point ascends to one.
 
     A point moves to the mean of the data within `bandwidth` of it, again and again, until that set of neighbours
@@ -245,7 +246,7 @@ class MeanShift(ClusterMixin, Estimator):
         points = scaling.down(self.points_)
         return ascent.KernelDensity.of(points, weights, eps, gaussian, self._threads()), scaling, power
 
-    def _in_box(self, centers: NDArray[np.float64], scaling: RadiusRescaling) -> NDArray[np.float64]:
+    def _in_box(self, centers: Floats, scaling: RadiusRescaling) -> Floats:
         """Bring scaled centers back; entries that are subnormal while scaled are clipped to the range of the rows."""
         back = scaling.up(centers)
         if not scaling:
@@ -345,6 +346,7 @@ class MeanShift(ClusterMixin, Estimator):
 
     # ---- new points ------------------------------------------------------------------------------------------------
 
+    @lazily
     def predict(self, X: ArrayLike) -> Ints:
         """Put each row into the cluster at the end of its path; with `assign="nearest"`, that of the nearest centre.
 
@@ -403,7 +405,7 @@ def _summable(weights: Floats | None, gaussian: bool) -> tuple[Floats | None, in
     elif heaviest - lightest > _LIGHTEST:
         raise BadData(
             f"MeanShift: the sample weights go from {weights.min():.3g} to {weights.max():.3g}: no float64 holds the "
-            "Gaussian sums of both. Give weights of less different size, or 0 to rows that should not count."
+            "Gaussian sums of both. Give weights of more similar size, or 0 to rows that should not count."
         )
     else:
         exponent = heaviest - _HEAVIEST if heaviest > _HEAVIEST or lightest < -_FAINT else 0

@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 
 from knoll._common.rescale import directions, exponent_of, times_power
 from knoll._common.sparse import is_sparse
-from knoll._typing import Floats, Ints
+from knoll._typing import Bools, Floats, Ints
 from knoll.density.core_graph import NeighbourBlock, Neighbourhoods
 from knoll.exceptions import BadData
 from knoll.neighbors.distances import metric_distances
@@ -96,7 +96,7 @@ def of_sparse_directions(queries: Any, points: Any, eps: float) -> Neighbourhood
     return Neighbourhoods(left.shape[0], _BLOCK // max(right.shape[0], 1), make)
 
 
-def _directions(rows: Any) -> tuple[csr_array, NDArray[np.float64], list[bytes]]:
+def _directions(rows: Any) -> tuple[csr_array, Floats, list[bytes]]:
     """Rescale each extreme row by a power of two; also return its norm then, and its content."""
     plain = csr_array(rows, dtype=np.float64, copy=True)
     plain.sum_duplicates()
@@ -108,7 +108,7 @@ def _directions(rows: Any) -> tuple[csr_array, NDArray[np.float64], list[bytes]]
     return plain, norms, contents
 
 
-def pairs_within(points: NDArray[Any], eps: float) -> NDArray[np.bool_]:
+def pairs_within(points: NDArray[Any], eps: float) -> Bools:
     """Tell which rows are within ε of each other, by the one distance in units of ε: (n, n)."""
     exponent = exponent_of(eps)
     square = np.zeros((len(points), len(points)))

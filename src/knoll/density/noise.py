@@ -9,7 +9,7 @@ import numpy as np
 
 from knoll._common.sparse import is_sparse
 from knoll._typing import Floats, Ints
-from knoll.density.radius_search import core_metric, minkowski_power
+from knoll.density.radius_search import core_metric, core_parameter, minkowski_power
 from knoll.neighbors.distances import metric_distances
 from knoll.neighbors.index import UniqueRowIndex
 
@@ -63,7 +63,7 @@ def nearest_labels(
     name = core_metric(metric, metric_params, p)
     if name is not None and not is_sparse(points):
         index = UniqueRowIndex(
-            np.ascontiguousarray(points[clustered]), radius, name, minkowski_power(metric_params, p), threads
+            np.ascontiguousarray(points[clustered]), radius, name, core_parameter(name, metric_params, p), threads
         )
         found = index.nearest(np.ascontiguousarray(queries))[0]
         return np.where(found >= 0, labels[clustered[found]], -1)

@@ -10,9 +10,28 @@ import numpy as np
 from knoll import _core
 from knoll._common.sparse import is_sparse
 from knoll._typing import Floats, Ints
-from knoll.density.condensed import Selection
+from knoll.density.condensed import CondensedTree, Selection, SelectionRule
 
 _BLOCK = 2**16  # rows that are renumbered at once
+
+
+def selected(rule: SelectionRule, tree: CondensedTree, points: Any) -> Selection:
+    """Choose clusters by the rule and number them by weight; between equal choices, the coordinates decide."""
+    rank = None if rule.n_clusters is None else _rank_of_clusters(tree, points)
+    return number_by_weight(rule.select(tree, rank), points)
+
+
+def _rank_of_clusters(tree: CondensedTree, points: Any) -> Ints:
+    """(c,) the position of the first row of each cluster in the order of contents, with the clusters inside it."""
+    n = len(tree.row_cluster)
+    order = np.arange(n) if points is None else _by_content(points)
+    of_row = np.empty(n, dtype=np.int64)
+    of_row[order] = np.arange(n)
+    first = np.full(len(tree.parent), n, dtype=np.int64)
+    np.minimum.at(first, tree.row_cluster, of_row)
+    for c in range(len(first) - 1, 0, -1):  # children come after their parents
+        first[tree.parent[c]] = min(first[tree.parent[c]], first[c])
+    return first
 
 
 def number_by_weight(selection: Selection, points: Any) -> Selection:

@@ -19,22 +19,24 @@ from knoll._common.cost import Cost, Seconds
 from knoll._common.rescale import extreme_exponent, largest_of, times_power
 from knoll._schema import Array
 from knoll._typing import Floats, Ints
-from knoll.base import Estimator, all_or_nothing, warn_caller
+from knoll.base import all_or_nothing, warn_caller
 from knoll.density.radius_search import core_metric, minkowski_power
 from knoll.density.steep_areas import clusters_by_xi, labels_of_clusters
 from knoll.density.tree import DensityTree
 from knoll.exceptions import BadData, InvalidParameter, SuspiciousResultWarning
 from knoll.neighbors.distances import metric_distances
+from knoll.neighbors.gower import GOWER_COLUMNS, ReadsGower, read_gower
 from knoll.validation import N_JOBS, Choice, Flag, Instance, Number, check_points
 
 _WALKED = ("euclidean", "manhattan", "chebyshev")  # metrics of the core's walk; others take a pass over the rows a step
 _TINY = 900  # points below 2^−900 are multiplied by a power of two first
 _BLOCK = 1 << 22  # distances computed at a time for core distances
+_SIZE = "It is a number of rows, from 2 on, or a share of the rows."
 
 Walk = tuple[Ints, Floats, Floats, Ints]  # ordering, core distances, reachability, predecessor
 
 
-class OPTICS(ClusterMixin, Estimator):
+class OPTICS(ClusterMixin, ReadsGower):
     """Rows in the order in which density-based clusters grow; clusters are valleys of the reachability plot.
 
     The core distance c(p) of a row is the distance of its `min_samples`-th nearest row, itself included. From each row
@@ -50,11 +52,12 @@ class OPTICS(ClusterMixin, Estimator):
     metric : str or callable, default="minkowski"
         "euclidean", "manhattan", "chebyshev" and "minkowski" with p = 1, 2 are walked by the core; any other metric of
         scikit-learn's `pairwise_distances` or a callable takes n² distances in linear memory. "precomputed" takes a
-        matrix of distances, dense or sparse; in a sparse one a missing entry is further than any other.
+        matrix of distances, dense or sparse; in a sparse one a missing entry is further than any other. "gower" takes
+        tables of numbers and categories with missing values.
     p : float, default=2
         The power of the Minkowski metric.
     metric_params : dict, default=None
-        Further arguments of the metric.
+        Further arguments of the metric; of "gower" as in `DBSCAN`.
     cluster_method : {"xi", "dbscan"}, default="xi"
         Valleys between steep areas of the plot, or a cut at `eps`.
     eps : float, default=None
@@ -116,13 +119,13 @@ class OPTICS(ClusterMixin, Estimator):
     """
 
     _rules: ClassVar = {
-        "min_samples": (Number(2, whole=True), Number(0, 1)),
+        "min_samples": (Number(2, whole=True, remedy=_SIZE), Number(0, 1)),
         "metric_params": (None, Instance((dict,), "a dict")),
         "p": (None, Number(1)),
         "cluster_method": (Choice(("xi", "dbscan")),),
         "xi": (Number(0, 1),),
         "predecessor_correction": (Flag(),),
-        "min_cluster_size": (None, Number(2, whole=True), Number(0, 1)),
+        "min_cluster_size": (None, Number(2, whole=True, remedy=_SIZE), Number(0, 1)),
         "algorithm": (Choice(("auto", "ball_tree", "kd_tree", "brute")),),
         "leaf_size": (Number(1, whole=True),),
         "n_jobs": N_JOBS,
@@ -174,7 +177,7 @@ class OPTICS(ClusterMixin, Estimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self.metric == "precomputed"
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = not self._is_gower()
         return tags
 
     @all_or_nothing
@@ -193,7 +196,12 @@ class OPTICS(ClusterMixin, Estimator):
             The fitted estimator.
         """
         self._check_parameters()
-        points = self._boolean(X, check_points(X, estimator=self, sparse=True, n_jobs=self._threads()))
+        params = self.metric_params
+        if self._is_gower():
+            points, columns = read_gower(X, self.metric_params, estimator=self)
+            params = {GOWER_COLUMNS: columns["weights"]}
+        else:
+            points = self._boolean(X, check_points(X, estimator=self, sparse=True, n_jobs=self._threads()))
         self._check_data(points)
         walk = check_memory(self.memory).cache(walk_of, ignore=["threads"])
         self.ordering_, self.core_distances_, self.reachability_, self.predecessor_ = walk(
@@ -201,7 +209,7 @@ class OPTICS(ClusterMixin, Estimator):
             self._rows(self.min_samples, points.shape[0]),
             float(self.max_eps),
             self.metric,
-            self.metric_params,
+            params,
             self.p,
             self._threads(),
         )
@@ -356,7 +364,7 @@ def _distances_from(
     if metric == "precomputed":
         return lambda rows: _matrix_rows(points, rows)
     name = core_metric(metric, metric_params, p)
-    options = dict(metric_params or {}) if name is None else {}
+    options = dict(metric_params or {}) if name in (None, "gower") else {}
     if "minkowski" in (name, metric if name is None else ""):
         options["p"] = minkowski_power(metric_params, p)
     metric = metric if name is None else name

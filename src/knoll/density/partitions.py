@@ -16,8 +16,9 @@ from knoll import _core
 from knoll._common.rescale import exponent_of, times_power
 from knoll._common.unique_rows import find_unique_rows
 from knoll._typing import Floats, Ints, Labels
-from knoll.density.reachability import edges_of_links
+from knoll.density.reachability import edges_of_links, root_of
 from knoll.exceptions import InvalidParameter
+from knoll.neighbors.index import CoreParameter
 
 if TYPE_CHECKING:
     from knoll.density.tree import DensityTree
@@ -164,16 +165,9 @@ def _edges_of_sorted_rows(tree: DensityTree, distinct: DistinctTree) -> Labels:
 def _forest(edges: Labels, n: int) -> tuple[Labels, Labels]:
     """Leave out edges that close a cycle once equal rows are one."""
     up = list(range(n))
-
-    def find(row: int) -> int:
-        while up[row] != row:
-            up[row] = up[up[row]]
-            row = up[row]
-        return row
-
     kept = []
     for e, (a, b) in enumerate(edges.tolist()):
-        if (a := find(a)) != (b := find(b)):
+        if (a := root_of(up, a)) != (b := root_of(up, b)):
             up[a] = b
             kept.append(e)
     return np.ascontiguousarray(edges[kept, 0]), np.ascontiguousarray(edges[kept, 1])
@@ -192,7 +186,7 @@ def _rows_within_core(tree: DensityTree, distinct: DistinctTree) -> tuple[Ints, 
     return np.arange(len(near) + 1) * near.shape[1], near.ravel()
 
 
-def _rows_by_search(distinct: DistinctTree, metric: str, power: float, threads: int) -> tuple[Ints, Labels]:
+def _rows_by_search(distinct: DistinctTree, metric: str, power: CoreParameter, threads: int) -> tuple[Ints, Labels]:
     """Return all distinct rows within the core distance of each: more and more nearest rows, until one is farther."""
     m = len(distinct.weights)
     index = _core.Index(distinct.points, 0.0, metric, power, "auto", threads)

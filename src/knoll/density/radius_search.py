@@ -21,12 +21,13 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from knoll._common.unique_rows import graph_digest
-from knoll._typing import Bools, Floats, Ints
+from knoll._typing import Bools, Floats, Indices, Ints
 from knoll.density import core_graph, neighborhoods
 from knoll.density.core_graph import Clusters, Neighbourhoods, Rank
 from knoll.density.geography import check_coordinates
 from knoll.exceptions import BadData
-from knoll.neighbors.index import UniqueRowIndex
+from knoll.neighbors.gower import GOWER_COLUMNS
+from knoll.neighbors.index import CoreParameter, UniqueRowIndex
 
 Metric = str | Callable[..., float]
 
@@ -41,7 +42,10 @@ _CORE_METRICS = {
     "minkowski": "minkowski",
     "cosine": "cosine",
     "haversine": "haversine",
+    "gower": "gower",
 }
+
+CORE_METRICS = tuple(dict.fromkeys(_CORE_METRICS.values()))
 
 _MAXIMUM_FROM = 2.0**60  # powers of Minkowski that round to the largest difference: docs/numerics/index.md, X5
 
@@ -61,7 +65,12 @@ def core_metric(metric: Metric, metric_params: dict[str, Any] | None, p: float |
         power = minkowski_power(metric_params, p)
         special = {1.0: "manhattan", 2.0: "euclidean"}
         return "chebyshev" if power >= _MAXIMUM_FROM else special.get(power, "minkowski")
-    return None if metric_params else name
+    return None if metric_params and name != "gower" else name
+
+
+def core_parameter(name: str, metric_params: dict[str, Any] | None, p: float | None) -> CoreParameter:
+    """Return what the core takes beside the name: the power of the Minkowski metric, or Gower's column weights."""
+    return (metric_params or {})[GOWER_COLUMNS] if name == "gower" else minkowski_power(metric_params, p)
 
 
 def choose_search(
@@ -73,7 +82,7 @@ def choose_search(
         return GraphSearch(eps, threads) if sparse else MatrixSearch(eps, threads)
     name = core_metric(metric, metric_params, p)
     if name is not None and not sparse:
-        return IndexSearch(eps, threads, name, minkowski_power(metric_params, p))
+        return IndexSearch(eps, threads, name, core_parameter(name, metric_params, p))
     if name == "euclidean":
         return SparseSearch(eps, threads)
     if name == "cosine":
@@ -108,7 +117,7 @@ class Search:
     def check(self, points: Any, n: int) -> None:
         """Refuse points, or distances to n rows, that cannot be searched."""
 
-    def select(self, points: Any, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Any:
+    def select(self, points: Any, rows: Indices, columns: Indices) -> Any:
         """Return `rows` as queries among `columns`; all are rows of the points."""
         raise NotImplementedError
 
@@ -121,7 +130,7 @@ class Search:
         blocks = self.neighbourhoods(points, points)
         return core_graph.from_neighbourhoods(blocks, min_samples, weights, border, self.rank(points))
 
-    def count(self, queries: Any, points: Any, rows: NDArray[np.intp]) -> Floats:
+    def count(self, queries: Any, points: Any, rows: Indices) -> Floats:
         """Count the points within ε of each query; the queries are these rows of the points."""
         counts = [np.diff(block.starts) for block in self.neighbourhoods(queries, points)]
         return np.concatenate(counts).astype(np.float64)
@@ -142,7 +151,7 @@ class Search:
             attached[block.span] = core_graph.attach(block, every, labels, border, rank, blocks.exact)
         return attached
 
-    def links(self, points: Any, rows: NDArray[np.intp]) -> Bools:
+    def links(self, points: Any, rows: Indices) -> Bools:
         """Return the graph "within ε" of these rows as a matrix, diagonal included."""
         selected = self.select(points, rows, rows)
         links = np.zeros((len(rows), len(rows)), dtype=np.bool_)
@@ -171,7 +180,7 @@ class Search:
 class _RowSearch(Search):
     """Points with coordinates."""
 
-    def select(self, points: Any, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Any:
+    def select(self, points: Any, rows: Indices, columns: Indices) -> Any:
         return points[rows]
 
     def rank(self, points: Any) -> Rank:
@@ -198,7 +207,7 @@ class IndexSearch(_RowSearch):
     """Dense rows under a metric that the core knows."""
 
     metric: str
-    p: float
+    p: CoreParameter
 
     memory: ClassVar[int] = 0
 
@@ -217,7 +226,7 @@ class IndexSearch(_RowSearch):
             points, self.eps, min_samples, weights, metric=self.metric, p=self.p, border=border, threads=self.threads
         )
 
-    def count(self, queries: Any, points: Any, rows: NDArray[np.intp]) -> Floats:
+    def count(self, queries: Any, points: Any, rows: Indices) -> Floats:
         return self.index(points).count(queries, np.inf, None)
 
     def has_enough(self, queries: Any, points: Any, min_samples: float, weights: Floats | None) -> Bools:
@@ -232,7 +241,7 @@ class IndexSearch(_RowSearch):
         found, _ = self.index(core_points).nearest(queries)
         return np.where(found >= 0, labels[found], -1)
 
-    def links(self, points: Any, rows: NDArray[np.intp]) -> Bools:
+    def links(self, points: Any, rows: Indices) -> Bools:
         return neighborhoods.pairs_within(points[rows], self.eps)
 
 
@@ -283,7 +292,7 @@ class MatrixSearch(Search):
         if values.size and values.min() < 0:
             raise BadData(f"DBSCAN: precomputed distances must be >= 0, got {values.min()!r}.")
 
-    def select(self, points: Any, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Any:
+    def select(self, points: Any, rows: Indices, columns: Indices) -> Any:
         return points[rows][:, columns]
 
     def rank(self, points: Any) -> Rank:
@@ -309,7 +318,7 @@ class GraphSearch(MatrixSearch):
     def neighbourhoods(self, queries: Any, points: Any) -> Neighbourhoods:
         return neighborhoods.of_graph(queries, self.eps, own=queries is points)
 
-    def count(self, queries: Any, points: Any, rows: NDArray[np.intp]) -> Floats:
+    def count(self, queries: Any, points: Any, rows: Indices) -> Floats:
         return super().count(queries, points, rows) + (points.diagonal()[rows] == 0)  # itself, stored or not
 
     def digest(self, points: Any) -> str:

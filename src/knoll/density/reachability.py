@@ -26,9 +26,10 @@ from knoll._common.unique_rows import find_unique_rows, graph_digest, row_digest
 from knoll._system import free_memory
 from knoll._typing import Bools, Floats, Ints, Labels
 from knoll.density.geography import check_coordinates
-from knoll.density.radius_search import core_metric, minkowski_power
+from knoll.density.radius_search import CORE_METRICS, core_metric, core_parameter, minkowski_power
 from knoll.exceptions import BadData, CostError
 from knoll.neighbors.distances import metric_distances
+from knoll.neighbors.index import CoreParameter
 
 _BLOCK = 2**22  # distances in a block
 
@@ -110,7 +111,7 @@ def choose_reachability(
         return (GraphReachability if is_sparse(points) else MatrixReachability)(owner, threads)
     name = core_metric(metric, metric_params, p)
     if name is not None and not is_sparse(points):
-        return IndexReachability(owner, threads, name, minkowski_power(metric_params, p))
+        return IndexReachability(owner, threads, name, core_parameter(name, metric_params, p))
     options = dict(metric_params or {})
     if metric == "minkowski":
         options.setdefault("p", minkowski_power(metric_params, p))
@@ -127,7 +128,7 @@ class IndexReachability(Reachability):
     """Dense rows under a metric that the core knows."""
 
     metric: str
-    p: float
+    p: CoreParameter
 
     def check(self, points: Any) -> None:
         check_coordinates(self.owner, self.metric, points)
@@ -195,7 +196,7 @@ class _NearestByReachability:
         scaled = _over(distances, self.level.alpha)
         reach = np.maximum(np.maximum(scaled, own[:, None]), self.core[near])
         best = reach.min(axis=1)
-        done = known & ((scaled[:, -1] > best) | everything)
+        done = everything | (known & (scaled[:, -1] > best))  # known is then true, by the rule for min_samples
         row = near[np.arange(len(which)), self._first(reach == best[:, None], distances, near)]
         row = np.where(equal.any(axis=1), itself, row)
         found.row[which[done]] = row[done]
@@ -289,8 +290,8 @@ class _AllDistances(Reachability):
         if needed > (free := free_memory()):
             raise CostError(
                 f"{self.owner}: this metric needs all distances of {n} rows, {needed / 1e9:.1f} GB with work space, "
-                f"and {free / 1e9:.1f} GB are free. Take a metric with an index (euclidean, manhattan, chebyshev, "
-                "minkowski, cosine, haversine), or a sample of the rows."
+                f"and {free / 1e9:.1f} GB are free. Take a metric with an index ({', '.join(CORE_METRICS)}), or a "
+                "sample of the rows."
             )
 
 
@@ -483,31 +484,32 @@ def prim(distances: Floats, core: Floats, alpha: float) -> tuple[Labels, Floats]
     return edges, heights
 
 
+def root_of(up: list[int], row: int) -> int:
+    """Return the root of a row in a forest of parents; paths are halved on the way."""
+    while up[row] != row:
+        up[row] = up[up[row]]
+        row = up[row]
+    return row
+
+
 def order_of_edges(edges: Labels, heights: Floats) -> tuple[Ints, Floats]:
     """Return the order of the rows and the bars between them; children of a node come by their lowest rows."""
     n = len(edges) + 1
     up, last, following, bars = list(range(n)), list(range(n)), [-1] * n, [np.inf] * n
-
-    def find(row: int) -> int:
-        while up[row] != row:
-            up[row] = up[up[row]]
-            row = up[row]
-        return row
-
     order = np.argsort(heights, kind="stable")
     ends = np.flatnonzero(np.append(np.diff(heights[order]) > 0, True)) + 1  # of groups of equal heights
     if np.isinf(heights).any():
         ends = np.unique(np.append(ends[ends <= np.isfinite(heights).sum()], [np.isfinite(heights).sum(), n - 1]))
     begin = 0
-    for end in ends[ends > 0].tolist():
+    for end in ends[(ends > 0) & (ends < n)].tolist():
         group = edges[order[begin:end]].tolist()
         height, begin = float(heights[order[end - 1]]), end
-        roots = sorted({find(row) for edge in group for row in edge})
+        roots = sorted({root_of(up, row) for edge in group for row in edge})
         for a, b in group:
-            a, b = find(a), find(b)
+            a, b = root_of(up, a), root_of(up, b)
             up[max(a, b)] = min(a, b)
         for root in roots:  # a chain begins with its root, which is its lowest row
-            if (head := find(root)) != root:
+            if (head := root_of(up, root)) != root:
                 bars[root], following[last[head]], last[head] = height, root, last[root]
     row, chain = 0, []
     while row >= 0:

@@ -16,15 +16,17 @@ from knoll._common.cost import Cost, linear_cost
 from knoll._common.sparse import is_sparse
 from knoll._schema import Array, Text
 from knoll._typing import Floats, Ints, Labels
-from knoll.base import Estimator, all_or_nothing
+from knoll.base import all_or_nothing
 from knoll.density.condensed import CondensedTree, SelectionRule, condense
 from knoll.density.curves import Bands, Curves, linkage, tree_curves
 from knoll.density.noise import nearest_labels
-from knoll.density.numbering import number_by_weight
+from knoll.density.numbering import selected
 from knoll.density.partitions import Centers, center_hierarchy, genie_hierarchy, ordering
 from knoll.density.radius_search import core_metric
 from knoll.density.reachability import Attached, Level, Reachability, choose_reachability, edges_of_links
 from knoll.exceptions import BadData, InvalidParameter
+from knoll.neighbors.gower import ReadsGower, gower_columns_rule, read_gower_again
+from knoll.neighbors.index import CoreParameter
 from knoll.validation import N_JOBS, Choice, Flag, Instance, Number, Rule, check_parameters, check_points, check_weights
 
 __all__ = ["DensityTree", "Layer"]
@@ -36,6 +38,8 @@ _PAIR_SECONDS = 4e-9  # of a pair of rows, where all distances are computed
 # A minimum spanning tree of each fit, with the order of its rows, by which a later fit is told apart. Which of several
 # trees it is depends on timing, so it is no result; a model that was loaded has none.
 _LINKS: weakref.WeakKeyDictionary[DensityTree, tuple[Ints, Labels]] = weakref.WeakKeyDictionary()
+# For cuts with borders: the least ε at which each row is in a cluster, with the order of the fit, since the first cut.
+_BORDERS: weakref.WeakKeyDictionary[DensityTree, tuple[Ints, Floats]] = weakref.WeakKeyDictionary()
 
 
 class Layer(NamedTuple):
@@ -45,7 +49,7 @@ class Layer(NamedTuple):
     labels: Ints  # (n,) −1 is noise
 
 
-class DensityTree(Estimator):
+class DensityTree(ReadsGower):
     """All density-based clusters of a table, from one fit: DBSCAN for every ε, and the hierarchy of HDBSCAN.
 
     The core distance c(x) is the distance of the `min_samples`-th nearest row, x included, and the mutual reachability
@@ -59,11 +63,12 @@ class DensityTree(Estimator):
         How many rows, or how much weight, make a core point; a row counts itself. 1 is single linkage.
     metric : str or callable, default="euclidean"
         "euclidean" ("l2"), "manhattan" ("l1", "cityblock"), "chebyshev", "minkowski", "cosine" and "haversine"
-        (radians) have an index. "precomputed" takes a symmetric matrix of distances, dense or sparse; entries that a
+        (radians) have an index, and "gower", for tables of numbers and categories with missing values, has filtered
+        tiles. "precomputed" takes a symmetric matrix of distances, dense or sparse; entries that a
         sparse one does not store are infinite. Any other metric of scikit-learn's `pairwise_distances`, a callable, and
         sparse rows take memory for all n² distances.
     metric_params : dict, default=None
-        Further arguments of the metric.
+        Further arguments of the metric; of "gower" as in `DBSCAN`.
     p : float, default=None
         The power of the Minkowski metric; None is 2.
     alpha : float, default=1.0
@@ -148,6 +153,7 @@ class DensityTree(Estimator):
             also=lambda model, _: model._absent_fault(),
         ),
         "graph_digest_": Text(),
+        "gower_columns_": gower_columns_rule(),
     }
 
     def __init__(
@@ -170,7 +176,7 @@ class DensityTree(Estimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self._pairwise()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = not self._is_gower()
         return tags
 
     @all_or_nothing
@@ -198,7 +204,8 @@ class DensityTree(Estimator):
 
     def _grow(self, X: ArrayLike, sample_weight: ArrayLike | None) -> None:
         self._check_parameters()
-        points = self._check_rows(X, reset=True)
+        self.__dict__.pop("gower_columns_", None)  # of an earlier fit
+        points = self._fit_gower(X, sample_weight) if self._is_gower() else self._check_rows(X, reset=True)
         source = self._reachability(points)
         source.check(points)
         n = points.shape[0]
@@ -207,7 +214,7 @@ class DensityTree(Estimator):
         self._set_absent(source, points, weights, present)
         rows = points if present is None else source.select(points, present)
         mass = None if weights is None else weights[weights > 0]
-        self._check_size(rows.shape[0] if mass is None else float(np.minimum(mass, self._level()).sum()))
+        self._check_size(rows.shape[0], mass)
         grown = source.grow(rows, Level(float(self._level()), mass, float(self.alpha)))
         self.order_, self.bars_, self.core_distances_, self.neighbors_ = grown[:4]
         self.within_core_, self.fit_weights_ = grown.within, mass
@@ -251,20 +258,24 @@ class DensityTree(Estimator):
         return points
 
     def _reachability(self, points: Any) -> Reachability:
-        return choose_reachability(points, self.metric, self.metric_params, self.p, self._name(), self._threads())
+        return choose_reachability(points, self.metric, self._core_params(), self.p, self._name(), self._threads())
 
-    def _core_metric(self) -> tuple[str, float]:
-        """Return name and power of the metric in the core; there is no name where all distances are computed."""
+    def _core_metric(self) -> tuple[str, CoreParameter]:
+        """Return name and parameter of the metric in the core; there is no name where all distances are computed."""
         source: Any = self._reachability(self.points_)
         return getattr(source, "metric", ""), getattr(source, "p", 2.0)
 
-    def _check_size(self, mass: float) -> None:
+    def _check_size(self, n: int, weights: Floats | None) -> None:
         """Refuse data of less weight than min_samples, which has no core distances."""
+        mass = n if weights is None else float(np.minimum(weights, self._level()).sum())
         if mass < self._level():
             raise BadData(
                 f"{self._name()}: min_samples ({self._level():g}) must be at most the number of samples in X "
-                f"(n_samples={mass:g}), else no row has a core distance. Take a smaller min_samples."
+                f"(n_samples={mass:g}), else no row has a core distance. {self._smaller_level()}"
             )
+
+    def _smaller_level(self) -> str:
+        return "Take a smaller min_samples."
 
     def _lists_fault(self) -> str:
         lists: Any = self.neighbors_
@@ -279,6 +290,10 @@ class DensityTree(Estimator):
         return "" if self._pairwise() or np.isfinite(values).all() else "has entries that are not finite"
 
     def _cost(self, n: int, d: int) -> Cost:
+        if self._is_gower():
+            lists, remedy = 4 * int(self._level()), "a sample of the rows"
+            work = 8 * d + (13 * d) + 2 * lists
+            return linear_cost("tiles", n, _PER_ROW + work, float(n) * n, 2e-10 * (d + 4), (1, 6), remedy)
         if core_metric(self.metric, self.metric_params, self.p) is not None:
             lists = 4 * int(self._level())
             remedy = "a smaller min_samples, or a sample of the rows"
@@ -315,6 +330,8 @@ class DensityTree(Estimator):
         return found if self.present_ is None else found._replace(row=self.present_[found.row])
 
     def _queries(self, X: ArrayLike) -> Any:
+        if self._is_gower():
+            return read_gower_again(X, self.gower_columns_, estimator=self)
         queries = self._check_rows(X, reset=False)
         if self._pairwise():
             if self.graph_digest_ and self._reachability(queries).digest(queries) == self.graph_digest_:
@@ -325,10 +342,11 @@ class DensityTree(Estimator):
         return queries.toarray() if is_sparse(queries) else scipy.sparse.csr_array(queries)
 
     def _attach(self, queries: Any) -> Attached:
+        self._check_size(len(self.core_distances_), self.fit_weights_)  # the parameter may have been set anew
         level = Level(float(self._level()), self.fit_weights_, float(self.alpha))
         return self._reachability(queries).attach(queries, self.points_, self.core_distances_, level)
 
-    def _spread(self, values: Any, absent: Callable[[Any], Any]) -> Any:
+    def _to_all_rows(self, values: Any, absent: Callable[[Any], Any]) -> Any:
         """Return one entry for each row of X: those of the tree, and for rows of weight 0 what `absent` returns."""
         if self.present_ is None:
             return values
@@ -358,7 +376,7 @@ class DensityTree(Estimator):
         self._check_cut(eps=eps, border=border)
         labels = self._cut_core(eps)
         filled = labels if border == "noise" else self._with_borders(labels, eps)
-        return np.asarray(self._spread(filled, lambda queries: self._label_at(queries, labels, eps, border)))
+        return np.asarray(self._to_all_rows(filled, lambda queries: self._label_at(queries, labels, eps, border)))
 
     def predict_cut(self, eps: float, X: ArrayLike, *, border: str = "closest") -> Ints:
         """Label points as `DBSCAN(eps, min_samples=min_samples, border=border).fit(rows).predict` would.
@@ -389,10 +407,8 @@ class DensityTree(Estimator):
     def _with_borders(self, labels: Ints, eps: float) -> Ints:
         if self.neighbors_ is not None:
             labels = labels if self.present_ is None else labels.copy()  # those of core rows alone are needed again
-            name, power = self._core_metric()
-            _core.attach_borders(
-                self.points_, self.neighbors_, self.core_distances_, float(eps), name, power, labels, self._threads()
-            )
+            heights = self._border_heights()
+            _core.attach_borders(*self._lists(), heights, float(eps), *self._core_metric(), labels, self._threads())
             return labels
         if self.within_core_ is None:
             others = labels < 0
@@ -401,9 +417,20 @@ class DensityTree(Estimator):
             return found
         return _borders_of_graph(self.within_core_, labels, eps, self._ordered_points())
 
+    def _lists(self) -> tuple[Any, Any, Floats]:
+        return self.points_, self.neighbors_, self.core_distances_
+
+    def _border_heights(self) -> Floats:
+        order, heights = _BORDERS.get(self, (None, None))
+        if heights is None or order is not self.order_:
+            heights = np.empty(len(self.order_))
+            _core.border_heights(*self._lists(), *self._core_metric(), heights, self._threads())
+            _BORDERS[self] = (self.order_, heights)
+        return heights
+
     def _label_at(self, queries: Any, labels: Ints, eps: float, border: str) -> Ints:
         """Return the label of the closest core row within ε of each query."""
-        options: dict[str, Any] = {"metric": self.metric, "metric_params": self.metric_params, "p": self.p}
+        options: dict[str, Any] = {"metric": self.metric, "metric_params": self._core_params(), "p": self.p}
         found = nearest_labels(queries, self.points_, labels, radius=float(eps), threads=self._threads(), **options)
         if border == "noise":
             found[self._attach(queries).core > eps] = -1
@@ -504,8 +531,8 @@ class DensityTree(Estimator):
             allow_single_cluster=allow_single_cluster,
         )
         rule = SelectionRule(method, epsilon, max_cluster_size, allow_single_cluster)
-        selection = number_by_weight(rule.select(self.condense(min_cluster_size)), self.points_)
-        return np.asarray(self._spread(selection.labels, lambda queries: selection.label(self._attach(queries))))
+        selection = selected(rule, self.condense(min_cluster_size), self.points_)
+        return np.asarray(self._to_all_rows(selection.labels, lambda queries: selection.label(self._attach(queries))))
 
     def layers(self, min_cluster_size: float = 5) -> list[Layer]:
         """Return the leaves for doubled minimum sizes, from the smallest clusters to the largest.
@@ -546,7 +573,9 @@ class DensityTree(Estimator):
         """
         tree = self.condense(min_cluster_size)
         return np.asarray(
-            self._spread(tree.outlier_scores(), lambda queries: tree.outlier_scores(*tree.leave(self._attach(queries))))
+            self._to_all_rows(
+                tree.outlier_scores(), lambda queries: tree.outlier_scores(*tree.leave(self._attach(queries)))
+            )
         )
 
     # ---- over all heights ------------------------------------------------------------------------------------------
@@ -653,7 +682,7 @@ class DensityTree(Estimator):
 
     def _joined(self, labels: Ints) -> Ints:
         """Return the labels of all rows; those of weight 0 have that of the row to which they are attached."""
-        return np.asarray(self._spread(labels, lambda queries: labels[self._attach(queries).row]))
+        return np.asarray(self._to_all_rows(labels, lambda queries: labels[self._attach(queries).row]))
 
     @overload
     def centers(self, k: int, *, power: float = ...) -> Centers: ...

@@ -1,33 +1,10 @@
-"""Who computes a fit in blocks: this process, or the workers of a dask cluster, which is imported when one is seen."""
+"""Who computes a fit in blocks: this process, or the workers of a dask cluster. dask is imported when it is seen."""
 
 from __future__ import annotations
 
-from typing import Any
+from knoll._common.passes import Engine
+from knoll.engines.checkpoint import Checkpoint
+from knoll.engines.choice import open_passes
+from knoll.engines.collections import fit_collection, lazily
 
-from knoll._common.blocks import BlockSource
-from knoll._common.passes import Engine, LocalPasses, Passes
-from knoll.exceptions import InvalidType
-
-__all__ = ["Engine", "open_passes"]
-
-
-def open_passes(make_blocks: Any, estimator: Any, threads: int, engine: Any = None) -> Passes:
-    """Make passes over the blocks of a user, in this process unless an engine is set."""
-    source = BlockSource(make_blocks, estimator)
-    source.require_rows()
-    if engine is None:
-        return LocalPasses(source, source.dtype, threads)
-    found: Engine = _engine(engine)
-    return found.passes(source, source.dtype, threads)
-
-
-def _engine(engine: Any) -> Any:
-    if hasattr(engine, "passes"):
-        return engine
-    if type(engine).__module__.partition(".")[0] == "distributed":
-        from knoll.engines.dask import DaskEngine
-
-        return DaskEngine(engine)
-    raise InvalidType(
-        f"engine must be a dask Client, or an object with a method passes(source, dtype, threads), got {engine!r:.60}."
-    )
+__all__ = ["Checkpoint", "Engine", "fit_collection", "lazily", "open_passes"]

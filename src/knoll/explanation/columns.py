@@ -18,7 +18,7 @@ from knoll._format import ColumnFormat, column_format, plural
 from knoll._typing import Bools, Floats, Ints
 from knoll.exceptions import BadData, InvalidParameter
 from knoll.tables.frames import arrow_table, is_frame
-from knoll.tables.schema import NUMERIC, Column, Schema
+from knoll.tables.schema import DEGREES, NUMERIC, Column, Schema
 from knoll.tables.table import Table
 
 __all__ = ["BINS", "CategoryColumn", "Columns", "NumberColumn", "columns_of"]
@@ -43,16 +43,18 @@ class Bins:
     @classmethod
     def of(cls, values: Floats) -> Bins:
         """Number the values of a column."""
-        known = ~np.isnan(values)
-        ordered = np.sort(values[known])
+        order = np.argsort(values)  # NaN come last
+        ordered = values[order[: np.count_nonzero(~np.isnan(values))]]
+        if not len(ordered):  # values in rows of weight 0 alone
+            return cls(np.full(len(values), -1, dtype=np.int64), ordered, ordered, ordered)
         first = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])  # positions at which a value occurs first
         if len(first) > BINS:
             steps = np.linspace(0, len(ordered), BINS, endpoint=False).astype(np.int64)
             first = np.unique(first[np.searchsorted(first, steps, side="right") - 1])
-        last = np.r_[first[1:], len(ordered)] - 1
-        lower = ordered[first]
+        ends = np.r_[first[1:], len(ordered)]
+        last, lower = ends - 1, ordered[first]
         at = np.full(len(values), -1, dtype=np.int64)
-        at[known] = np.searchsorted(lower, values[known], side="right") - 1
+        at[order[: len(ordered)]] = np.repeat(np.arange(len(first)), ends - first)
         return cls(at, lower, ordered[(first + last) // 2], ordered[last])
 
 
@@ -108,6 +110,7 @@ class CategoryColumn:
     sentinels: tuple[str, ...] = ()
     literal: str = "text"  # how a level is written in a program: "text", "number" or "boolean"
     n_levels: int = 0  # of the table, if some were joined as "(other)"
+    padded: bool = False  # whether cells have space at their ends, or nothing else: what the reader takes off
 
     @property
     def missing(self) -> Bools:
@@ -145,16 +148,19 @@ class Columns:
 
     def take(self, rows: Any, n_rows: int) -> Columns:
         """Return some of the rows, as if there had been no others."""
-        some = [column.take(rows) for column in self.described]
-        return Columns(tuple(_formatted(column) for column in some), self.others, n_rows)
+        return Columns(tuple(column.take(rows) for column in self.described), self.others, n_rows)
+
+    def weighted(self, weights: Floats) -> Columns:
+        """Choose the digits of the columns again, by the weights of the rows."""
+        return replace(self, described=tuple(_formatted(column, weights) for column in self.described))
 
 
-def _formatted(column: AnyColumn) -> AnyColumn:
-    """Choose the digits of a column again."""
+def _formatted(column: AnyColumn, weights: Floats) -> AnyColumn:
     if isinstance(column, CategoryColumn):
         return column
     old = column.format
-    return replace(column, format=column_format(column.values, column.type, old.unit, old.marks or old.pattern))
+    marks = old.marks or old.pattern
+    return replace(column, format=column_format(column.values, column.type, old.unit, marks, weights))
 
 
 def columns_of(table: Any, names: Sequence[str] | None = None, used: Sequence[str] | None = None) -> Columns:
@@ -238,9 +244,10 @@ def _number(
         whole = bool((np.abs(known - rounded) <= 1e-9 * np.abs(known)).all())
         numbers = np.rint(numbers) if whole else numbers
     marks = column.format
-    form = column_format(numbers, column.type, column.unit, marks)
+    kind = "number" if column.type in DEGREES else column.type
+    form = column_format(numbers, kind, column.unit, marks)
     missing = tuple(float(text) for text in sentinels if _is_number(text))
-    return NumberColumn(column.name, column.type, numbers, form, used, reason, missing, whole)
+    return NumberColumn(column.name, kind, numbers, form, used, reason, missing, whole)
 
 
 def _is_number(text: str) -> bool:
@@ -294,7 +301,7 @@ def _merged(schema: Schema, rows: Any, cells: Any, reasons: dict[str, str], name
         elif column.name in codes:
             known = stored.get(column.name)
             literal = _guessed_literal(column.categories) if known is None else _literal(known)
-            found = _category(column, codes[column.name], literal)
+            found = _category(column, codes[column.name], literal, padded=known is not None and _is_padded(known))
         elif column.type in _DESCRIBED and column.name in stored:
             found = _left_out(column, stored[column.name])
         else:
@@ -319,7 +326,9 @@ def _left_out(column: Column, cells: Any) -> AnyColumn | str | None:
         own = schema.columns[0]
         if own.type in NUMERIC:
             return _number(own, rows.numeric[:, 0], False, column.reason, own.sentinels)
-        return _category(own, rows.codes[:, 0], _literal(cells), used=False, reason=column.reason)
+        return _category(
+            own, rows.codes[:, 0], _literal(cells), used=False, reason=column.reason, padded=_is_padded(cells)
+        )
     except BadData:
         return _texts(column, cells)
 
@@ -368,14 +377,16 @@ def _joined(
     )
 
 
-def _category(column: Column, codes: Any, literal: str, used: bool = True, reason: str = "") -> CategoryColumn | None:
+def _category(
+    column: Column, codes: Any, literal: str, used: bool = True, reason: str = "", padded: bool = False
+) -> CategoryColumn | None:
     codes = np.asarray(codes, dtype=np.int64)
     counts = np.bincount(codes[codes >= 0], minlength=len(column.categories))
     if (counts > 0).sum() < 2:
         return None
     order = sorted(range(len(counts)), key=lambda at: (-counts[at], at))[:MOST_LEVELS]
     found = _joined(column.name, column.type, column.categories, codes, sorted(order), reason, literal, used)
-    return replace(found, sentinels=column.sentinels)
+    return replace(found, sentinels=column.sentinels, padded=padded)
 
 
 def _guessed_literal(levels: Sequence[str]) -> str:
@@ -393,3 +404,15 @@ def _literal(cells: Any) -> str:
     if pa.types.is_boolean(dtype):
         return "boolean"
     return "number" if pa.types.is_integer(dtype) or pa.types.is_floating(dtype) else "text"
+
+
+def _is_padded(cells: Any) -> bool:
+    """Whether texts of a column are blank, or have space at their ends."""
+    import pyarrow.compute as pc
+
+    from knoll.tables.conversion import is_texts
+
+    if not is_texts(cells.type):
+        return False
+    texts = pc.unique(cells.cast("string"))
+    return bool(pc.any(pc.or_(pc.equal(texts, ""), pc.not_equal(texts, pc.utf8_trim_whitespace(texts)))).as_py())

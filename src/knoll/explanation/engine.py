@@ -23,6 +23,7 @@ from knoll.explanation.stability import cluster_stability, refit_of
 from knoll.explanation.tree import MOST_ROWS, content_hashes, fit_tree, leaves_of, predict
 from knoll.tables.frames import is_frame
 from knoll.tables.table import Table
+from knoll.validation import refuse_masked
 
 __all__ = ["check_options", "explain", "explained", "ids_of", "names_of", "weights_of"]
 
@@ -109,10 +110,12 @@ def explain(
         )
         return found
     check_options(depth, rows, resamples)
+    for name, given in (("labels", labels), ("table", table), ("sample_weight", sample_weight), ("points", points)):
+        refuse_masked(given, name)
     model = labels if hasattr(labels, "fit") or hasattr(labels, "predict") else None
     fitted_on = None if model is None else _fitted_on(model, table)
     read = columns_of(table, columns, _used(model, used))
-    plain, given = _labels(labels, fitted_on, read.n_rows) if model is not None else _plain_labels(labels)
+    plain, own_names = _labels(labels, fitted_on, read.n_rows) if model is not None else _plain_labels(labels)
     if len(plain) != read.n_rows:
         raise BadData(f"labels has {len(plain)} entries for {read.n_rows} rows of the table.")
     fit = None if model is None or not resamples else refit_of(model, fitted_on)
@@ -120,7 +123,7 @@ def explain(
     identifiers = ids_of(ids, table, read.n_rows)
     space = None if points is None else _points(points, read.n_rows)
     return explained(
-        plain, read, weights=weights, names=names_of(names, plain) | given, ids=identifiers, depth=depth, rows=rows,
+        plain, read, weights=weights, names=names_of(names, plain) | own_names, ids=identifiers, depth=depth, rows=rows,
         resamples=resamples, seed=seed, points=space, fit=fit,
     )  # fmt: skip
 
@@ -144,10 +147,13 @@ def explained(
     present = np.flatnonzero(weights > 0)
     if not len(present):
         raise BadData("every row has weight 0.")
+    even = bool((weights == weights[0]).all())
     if len(present) < len(weights):
         read = read.take(present, len(present))
         labels, weights, ids = labels[present], weights[present], ids[present]
         points = None if points is None else points[present]
+    if not even:
+        read = read.weighted(weights)
     groups = Groups.of(labels, weights)
     profiles = [profiles_of(column, groups) for column in read.described]  # [column][group]
     by_group = [tuple(found[g] for found in profiles if found) for g in range(len(groups))]
@@ -158,14 +164,14 @@ def explained(
     examples, sampled_rows = find_rows(read.used, used_profiles, groups, space, rows, called) if rows else ([], False)
     stability, done = _stability(fit, labels, space, resamples, seed, present, most_rows)
     notes = _notes(read, sampled_tree, sampled_rows, done, len(labels))
-    given = predict(tree, read.used, len(labels))
+    by_tree = predict(tree, read.used, len(labels))
     clusters = [
         _cluster(
-            g, groups, called[g], by_group[g], tree, read, examples[g] if rows else {}, ids, stability, given, present
+            g, groups, called[g], by_group[g], tree, read, examples[g] if rows else {}, ids, stability, by_tree, present
         )
         for g in range(len(groups))
     ]
-    right = weights[given == groups.at].sum() / weights.sum()
+    right = weights[by_tree == groups.at].sum() / weights.sum()
     depth_found = max(len(path) for path, _ in leaves_of(tree))
     return Explanation(
         tuple(clusters), read.n_rows, float(right), depth_found, read.others, notes, tree, groups.labels, read.used
@@ -208,11 +214,11 @@ def _cluster(
     examples: Mapping[str, Sequence[Found]],
     ids: NDArray[Any],
     stability: Mapping[int, float],
-    given: Ints,
+    by_tree: Ints,
     present: Ints,
 ) -> Cluster:
     label, size = int(groups.labels[g]), float(groups.sizes[g])
-    own, assigned = groups.at == g, given == g
+    own, assigned = groups.at == g, by_tree == g
     both = float(groups.weights[own & assigned].sum())
     total = float(groups.weights[assigned].sum())
     shown = _shown_columns(profiles, read)
@@ -251,7 +257,7 @@ def _stability(
 ) -> tuple[dict[int, float], int]:
     if fit is None or not resamples:
         return {}, 0
-    order = np.argsort(content_hashes(np.asarray(space, np.float32), np.zeros(len(labels), np.int64)), kind="stable")
+    order = np.argsort(content_hashes(space, np.zeros(len(labels), np.int64)), kind="stable")
     return cluster_stability(lambda rows: fit(present[rows]), labels, order, resamples, seed, most)
 
 
@@ -339,9 +345,9 @@ def names_of(names: Mapping[int, str] | Sequence[str] | None, labels: Ints) -> d
     if isinstance(names, str):
         raise InvalidParameter(f"names must be a mapping or a sequence, got {names!r}. For example {{0: 'Regulars'}}.")
     known = {int(label) for label in np.unique(np.where(labels < 0, -1, labels))}
-    given = dict(names) if isinstance(names, Mapping) else dict(enumerate(names))
+    wanted = dict(names) if isinstance(names, Mapping) else dict(enumerate(names))
     out: dict[int, str] = {}
-    for label, name in given.items():
+    for label, name in wanted.items():
         if not isinstance(label, numbers.Integral) or int(label) not in known:
             raise InvalidParameter(
                 f"names: there is no cluster {label!r}. There are: {', '.join(map(str, sorted(known)))}."
@@ -361,6 +367,9 @@ def weights_of(sample_weight: ArrayLike | None, n: int) -> Floats:
     weights = np.asarray(sample_weight, dtype=np.float64)
     if weights.shape != (n,) or not np.isfinite(weights).all() or (weights < 0).any():
         raise BadData(f"sample_weight must be {n} finite numbers >= 0, got shape {weights.shape}.")
+    with np.errstate(over="ignore"):
+        if not np.isfinite(weights.sum()):
+            raise BadData("sample_weight adds up to more than the largest float64. Divide all weights by 1e10.")
     return weights
 
 

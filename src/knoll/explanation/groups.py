@@ -8,7 +8,7 @@ import numpy as np
 
 from knoll._typing import Bools, Floats, Ints
 
-__all__ = ["Groups"]
+__all__ = ["Groups", "of_others"]
 
 
 @dataclass(frozen=True)
@@ -57,3 +57,11 @@ class Groups:
         codes = codes if keep is None else codes[keep]
         flat = np.bincount(at * n_codes + codes, weights=weights, minlength=len(self) * n_codes)
         return flat.reshape(len(self), n_codes).astype(np.float64, copy=False)
+
+
+def of_others(counts: Floats) -> Floats:
+    """Return for each group the counts of all others, (g, m): sums, since differences of unlike weights cancel."""
+    before, after = np.zeros_like(counts), np.zeros_like(counts)
+    before[1:] = np.cumsum(counts[:-1], axis=0)
+    after[:-1] = np.cumsum(counts[:0:-1], axis=0)[::-1]
+    return before + after

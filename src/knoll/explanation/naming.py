@@ -7,12 +7,16 @@ from collections.abc import Mapping, Sequence
 
 from knoll.explanation.columns import AnyColumn, CategoryColumn, NumberColumn
 from knoll.explanation.profiles import ColumnProfile
+from knoll.tables.positions import is_latitude
 
 __all__ = ["proposed_names"]
 
 _COLUMNS = 2  # in a name, more where two clusters would have the same
 _LONGEST = 28  # characters of a column's name or a level
 _NOISE = "noise"
+_HEADINGS = {  # of a latitude or not, and a direction
+    (True, "high"): "north", (True, "low"): "south", (False, "high"): "east", (False, "low"): "west",
+}  # fmt: skip
 _FALSE = ("false", "no", "n", "f", "off", "0", "nein", "non", "nee", "falsch", "não", "faux")
 
 
@@ -67,6 +71,8 @@ def _adjective(trait: ColumnProfile, column: AnyColumn) -> tuple[str, str]:
     name = short_name(trait.column)
     if isinstance(column, CategoryColumn):
         return _level(trait, column, name)
+    if column.format.unit == "°" and trait.direction in ("high", "low"):
+        return "", _HEADINGS[is_latitude(trait.column), trait.direction]
     if column.type in ("date", "time"):
         words = {"high": "late", "low": "early", "medium": "medium", "extreme": "early or late"}
     elif _countable(column, name):

@@ -20,7 +20,7 @@ import numpy as np
 from knoll._format import share
 from knoll._typing import Floats
 from knoll.explanation.columns import AnyColumn, CategoryColumn, NumberColumn
-from knoll.explanation.groups import Groups
+from knoll.explanation.groups import Groups, of_others
 
 __all__ = ["ColumnProfile", "LevelShare", "profiles_of"]
 
@@ -97,21 +97,19 @@ def profiles_of(column: AnyColumn, groups: Groups) -> list[ColumnProfile]:
     """Compare every group with the other rows in one column."""
     known = ~column.missing
     sizes = groups.sizes
-    gaps = 1 - groups.counts(np.zeros(len(known), np.int64), 1, known)[:, 0] / sizes  # (g,)
-    total = sizes.sum()
-    gaps_others = (gaps @ sizes - gaps * sizes) / np.maximum(total - sizes, 1e-300)
+    absent = groups.counts(np.zeros(len(known), np.int64), 1, column.missing)  # (g, 1)
+    gaps = absent[:, 0] / sizes
+    size_others = of_others(sizes[:, None])[:, 0]
+    gaps_others = of_others(absent)[:, 0] / np.where(size_others > 0, size_others, 1.0)
     make = _of_numbers if isinstance(column, NumberColumn) else _of_levels
     if not known.any():
         return []
     found = make(column, groups, known)  # type: ignore[arg-type]
-    return [
-        _profile(column, facts, float(gaps[g]), float(gaps_others[g]) if total > sizes[g] else 0.0)
-        for g, facts in enumerate(found)
-    ]
+    return [_profile(column, facts, float(gaps[g]), float(gaps_others[g])) for g, facts in enumerate(found)]
 
 
 def _profile(column: AnyColumn, facts: dict[str, Any], missing: float, missing_others: float) -> ColumnProfile:
-    text, details = _words(column, facts)
+    text, details = _describe(column, facts)
     if abs(missing - missing_others) >= _MISSING:
         details += f"; missing in {share(missing)}, others {share(missing_others)}"
     return ColumnProfile(
@@ -150,10 +148,8 @@ def quartiles(counts: Floats, values: Floats) -> tuple[float, float, float] | No
 def _of_numbers(column: NumberColumn, groups: Groups, known: Any) -> list[dict[str, Any]]:
     bins = column.bins
     counts = groups.counts(np.maximum(bins.at, 0), len(bins.lower), known)  # (g, bins)
-    total = counts.sum(axis=0)
     found = []
-    for here in counts:
-        others = total - here
+    for here, others in zip(counts, of_others(counts), strict=True):
         facts = _interval(here, others, bins.lower, bins.upper) | {"levels": ()}
         found.append(facts | {"quartiles": quartiles(here, bins.middle), "others": quartiles(others, bins.middle)})
     return found
@@ -197,8 +193,7 @@ def _between(low: float, high: float) -> float:
 
 def _of_levels(column: CategoryColumn, groups: Groups, known: Any) -> list[dict[str, Any]]:
     counts = groups.counts(np.where(known, column.codes, 0), len(column.levels), known)  # (g, levels)
-    total = counts.sum(axis=0)
-    return [_levels(here, total - here, column.levels) for here in counts]
+    return [_levels(here, others, column.levels) for here, others in zip(counts, of_others(counts), strict=True)]
 
 
 def _levels(here: Floats, others: Floats, names: Sequence[str]) -> dict[str, Any]:
@@ -222,14 +217,14 @@ def _levels(here: Floats, others: Floats, names: Sequence[str]) -> dict[str, Any
 # ---- words -----------------------------------------------------------------------------------------------------------
 
 
-def _words(column: AnyColumn, facts: dict[str, Any]) -> tuple[str, str]:
+def _describe(column: AnyColumn, facts: dict[str, Any]) -> tuple[str, str]:
     """Return a profile in words, short and in full."""
     if isinstance(column, NumberColumn):
-        return _number_words(column, facts)
-    return _level_words(column, facts)
+        return _describe_numbers(column, facts)
+    return _describe_levels(column, facts)
 
 
-def _number_words(column: NumberColumn, facts: dict[str, Any]) -> tuple[str, str]:
+def _describe_numbers(column: NumberColumn, facts: dict[str, Any]) -> tuple[str, str]:
     if facts["quartiles"] is None:
         return f"{column.name} missing", "no value"
     write = column.format
@@ -241,7 +236,7 @@ def _number_words(column: NumberColumn, facts: dict[str, Any]) -> tuple[str, str
     return short, f"median {median}, half between {q1} and {q3}; others {other}, {o1} to {o3}"
 
 
-def _level_words(column: CategoryColumn, facts: dict[str, Any]) -> tuple[str, str]:
+def _describe_levels(column: CategoryColumn, facts: dict[str, Any]) -> tuple[str, str]:
     levels: Sequence[LevelShare] = facts["levels"]
     if not levels:
         return f"{column.name} missing", "no value"

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from knoll._common.rescale import extreme_exponent, largest_of, times_power
 from knoll._format import share
 from knoll._typing import Floats, Hashes, Ints
 from knoll.explanation.columns import AnyColumn, CategoryColumn, NumberColumn
@@ -33,6 +34,7 @@ _NORMAL = 1.349  # interquartile range of a normal distribution, in standard dev
 _CLIP = 5.0  # standard deviations: values further out count as so far, in distances
 _ENCODED = 64  # columns of indicators of one category
 _BLOCK = 1 << 16
+_EXTREME = 400  # points beyond 2^±400 are rescaled: sums of their squares come near the limits of float64
 
 
 @dataclass(frozen=True)
@@ -56,8 +58,10 @@ def find_rows(
 
     `profiles` are those of the used columns: profiles[j][g]; `points` (n, d) give the distances.
     """
-    hashes = content_hashes(np.asarray(points, dtype=np.float32), np.zeros(len(points), np.int64))
-    typical = _typical(points, groups, hashes, count)
+    hashes = content_hashes(points, np.zeros(len(points), np.int64))
+    unit = extreme_exponent(largest_of(points), _EXTREME)  # squares of extreme numbers leave float64
+    points = times_power(points, -unit)
+    typical = _typical(points, groups, hashes, count, unit)
     border, sampled = _border(points, groups, hashes, count, names)
     unusual = _unusual(columns, profiles, groups, hashes, count)
     found = zip(typical, border, unusual, strict=True)
@@ -80,6 +84,8 @@ def encoded(columns: Sequence[AnyColumn]) -> Floats:
 
 def _standardised(values: Floats) -> Floats:
     known = values[~np.isnan(values)]
+    if not len(known):  # values in rows of weight 0 alone
+        return np.zeros(len(values))
     with np.errstate(over="ignore", invalid="ignore"):
         size = float(np.abs(known).max()) or 1.0
         scaled = values / size  # squares of extreme numbers leave float64
@@ -91,14 +97,14 @@ def _standardised(values: Floats) -> Floats:
 def _indicators(column: CategoryColumn) -> Floats:
     known = ~column.missing
     shares = np.bincount(column.codes[known], minlength=len(column.levels)) / max(1, known.sum())
-    spread = math.sqrt(max(1e-12, 1.0 - float(np.square(shares).sum())))
+    deviation = math.sqrt(max(1e-12, 1.0 - float(np.square(shares).sum())))
     frequent = np.sort(np.argsort(-shares, kind="stable")[:_ENCODED])
     ones = (column.codes[:, None] == frequent[None, :]) - shares[frequent][None, :]
-    return np.where(known[:, None], ones, 0.0) / spread
+    return np.where(known[:, None], ones, 0.0) / deviation
 
 
-def _typical(points: Floats, groups: Groups, hashes: Hashes, count: int) -> list[list[Found]]:
-    """Find the rows nearest to the centre of their cluster."""
+def _typical(points: Floats, groups: Groups, hashes: Hashes, count: int, unit: int) -> list[list[Found]]:
+    """Find the rows nearest to the centre of their cluster; the points are in units of 2^unit."""
     n, d = points.shape
     centres = np.empty((len(groups), d))
     for j in range(d):
@@ -112,7 +118,8 @@ def _typical(points: Floats, groups: Groups, hashes: Hashes, count: int) -> list
     for g in range(len(groups)):
         rows_of = np.flatnonzero(groups.at == g)
         nearest = _smallest(distance[rows_of], hashes[rows_of], count)
-        out.append([Found(int(rows_of[i]), math.sqrt(distance[rows_of[i]]), "") for i in nearest])
+        far = np.minimum(times_power(np.sqrt(distance[rows_of[nearest]]), unit), np.finfo(np.float64).max)
+        out.append([Found(int(row), float(value), "") for row, value in zip(rows_of[nearest], far, strict=True)])
     return out
 
 
@@ -138,7 +145,8 @@ def _border(
     if len(clusters) < 2:
         return out, False
     rows, sampled = _sample(groups, hashes, clusters)
-    sample, at = np.asarray(points[rows], dtype=np.float64), groups.at[rows]
+    sample, at = points[rows], groups.at[rows]
+    sample = sample - (sample.max(axis=0) / 2 + sample.min(axis=0) / 2)  # |x|² + |y|² − 2 x·y cancels far from 0
     squares = np.square(sample).sum(axis=1)
     near = np.full((len(rows), len(groups)), np.inf)  # mean distance to the nearest rows of each cluster
     for g in clusters:
@@ -214,19 +222,20 @@ def _how_far(column: AnyColumn, profiles: Sequence[ColumnProfile], groups: Group
     """Return for each row how far its value is from its cluster, in standard deviations of a normal distribution."""
     if isinstance(column, NumberColumn):
         known = column.values[~column.missing]
-        floor = 0.1 * float(np.subtract(*np.quantile(known, [0.75, 0.25])) / _NORMAL)
+        # quarters, since differences of numbers near the largest leave float64
+        floor = 0.1 * 4 * float(np.subtract(*np.quantile(known / 4, [0.75, 0.25])) / _NORMAL)
         floor = floor or 0.1 * float(known.max() / 2 - known.min() / 2) or 1.0
         middle = np.array([np.nan if p.quartiles is None else p.quartiles[1] for p in profiles])
-        spread = np.array(
+        deviations = np.array(
             [1.0 if p.quartiles is None else (p.quartiles[2] - p.quartiles[0]) / _NORMAL for p in profiles]
         )
         with np.errstate(over="ignore", invalid="ignore"):
-            far = np.abs(column.values - middle[groups.at]) / np.maximum(spread, floor)[groups.at]
+            far = np.abs(column.values - middle[groups.at]) / np.maximum(deviations, floor)[groups.at]
         return np.minimum(np.nan_to_num(far, nan=0.0), _MOST_FAR)
     shares = groups.counts(np.where(column.missing, 0, column.codes), len(column.levels), ~column.missing)
     shares = shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-300)
     with np.errstate(divide="ignore"):
-        rare = np.sqrt(np.maximum(0.0, -2 * np.log(shares)))  # the density of a normal distribution falls so
+        rare = np.sqrt(np.clip(-2 * np.log(shares), 0.0, _MOST_FAR**2))  # the density of a normal distribution falls so
     return np.where(column.missing, 0.0, rare[groups.at, column.codes])
 
 

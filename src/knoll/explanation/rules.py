@@ -216,6 +216,8 @@ def sql_text(text: str, dialect: str) -> str:
 def _sql_condition(one: _Range, dialect: str) -> str:
     column = one.column
     name = sql_name(column.name, dialect)
+    if isinstance(column, CategoryColumn) and column.padded:
+        name = f"NULLIF(TRIM({name}), '')"
     for sentinel in column.sentinels:
         name = (
             f"NULLIF({name}, {_plain_number(sentinel) if isinstance(sentinel, float) else sql_text(sentinel, dialect)})"
@@ -257,13 +259,15 @@ def _sql_levels(one: _Range, column: CategoryColumn, name: str, dialect: str) ->
 # ---- Python ----------------------------------------------------------------------------------------------------------
 
 _HEAD = '''def {function}(row):
-    """Return the cluster of a row: a mapping of column names to values. None, NaN and absent values are missing.
+    """Return the cluster of a row: a mapping of column names to values.
 
-    Numbers are numbers, dates and times are those of datetime or texts in ISO format.
+    None, NaN, blank and absent values are missing. Numbers are numbers, dates and times are those of datetime or texts
+    in ISO format.
     """
 
     def value(name, *sentinels):
         found = row.get(name)
+        found = (found.strip() or None) if isinstance(found, str) else found
         return None if found is None or found != found or found in sentinels else found
 
 '''

@@ -183,10 +183,13 @@ def _distinct(features: Any, groups: Groups) -> tuple[Ints, Floats, bool]:
 
 
 def content_hashes(features: Any, at: Ints) -> Hashes:
-    """Return 64 bits for each row that depend on its contents alone (the finaliser of splitmix64)."""
+    """Return 64 bits for each row that depend on its contents alone (the finaliser of splitmix64).
+
+    Features are float32 or float64; −0 is 0.
+    """
     hashes: Hashes = at.astype(np.uint64)
     for column in np.asarray(features).T:
-        bits = np.ascontiguousarray(column, dtype=np.float32).view(np.uint32).astype(np.uint64)
+        bits = np.ascontiguousarray(column + 0.0).view(f"u{column.itemsize}").astype(np.uint64)
         hashes = (hashes ^ bits) + np.uint64(0x9E3779B97F4A7C15)
         for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
             hashes = (hashes ^ (hashes >> np.uint64(shift))) * np.uint64(factor)
@@ -277,7 +280,10 @@ def _roundest(low: float, high: float, least_exponent: int | None) -> float:
         if least_exponent is not None and power < least_exponent:
             break
         for digit in (5, 2, 1):
-            found = float(f"{round(middle / (digit * 10.0**power)) * digit}e{power}")
+            step = float(f"{digit}e{power}")  # 0 or infinite where float64 has no such number
+            if not 0 < step < math.inf:
+                continue
+            found = float(f"{round(middle / step) * digit}e{power}")
             if low <= found <= high:
                 return found
     return float(math.floor(middle)) if least_exponent is not None else middle

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from knoll import _core
 from knoll._schema import no_factor, no_variances
-from knoll._typing import Floats
+from knoll._typing import Floats, Ints
 from knoll.gaussian import factorisation
 from knoll.gaussian.moments import (
     FLOOR,
@@ -53,6 +53,7 @@ class Covariance(ABC):
     isotropic: ClassVar[bool] = False  # one variance for all columns, which therefore keep one unit
     pooled_matrix: ClassVar[bool] = False  # EM needs the covariance matrix of all rows, not only their variances
     free_type: ClassVar[str | None] = None  # set where the variance is held: the type that estimates it
+    compared: ClassVar[tuple[str, ...]] = ()  # by `knoll.compare`, on tables of "numbers" and on "mixed" ones
 
     means: Floats  # (k, d) μ_c
 
@@ -203,12 +204,12 @@ class Covariance(ABC):
         return cls.diagonals(array)[:, :, None] * np.eye(d)
 
     @classmethod
-    def covariance_powers(cls, powers: NDArray[np.int64]) -> NDArray[np.int64]:
+    def covariance_powers(cls, powers: Ints) -> Ints:
         """Return the powers of two of the entries of Σ where the columns of X have these powers (d,)."""
         return 2 * cls.factor_powers(powers)
 
     @classmethod
-    def factor_powers(cls, powers: NDArray[np.int64]) -> NDArray[np.int64]:
+    def factor_powers(cls, powers: Ints) -> Ints:
         """Return the same for its factor L, Σ = LLᵀ; U of Σ⁻¹ = UUᵀ has minus those."""
         return powers
 
@@ -250,7 +251,7 @@ class _Matrices(Covariance):
     @classmethod
     def diagonals(cls, array: Floats) -> Floats:
         """(k, d), or (d,) of a matrix that all share."""
-        return np.diagonal(array, axis1=-2, axis2=-1)
+        return array.diagonal(axis1=-2, axis2=-1)
 
     @classmethod
     def as_matrices(cls, array: Floats, k: int, d: int) -> Floats:
@@ -263,12 +264,12 @@ class _Matrices(Covariance):
         return self.from_precisions_cholesky(means, np.broadcast_to(factor * np.eye(d), self.shape_of(k, d)))
 
     @classmethod
-    def covariance_powers(cls, powers: NDArray[np.int64]) -> NDArray[np.int64]:
+    def covariance_powers(cls, powers: Ints) -> Ints:
         """(d, d)."""
         return powers[:, None] + powers
 
     @classmethod
-    def factor_powers(cls, powers: NDArray[np.int64]) -> NDArray[np.int64]:
+    def factor_powers(cls, powers: Ints) -> Ints:
         """(d, 1)."""
         return powers[:, None]
 
@@ -303,6 +304,7 @@ class _Matrices(Covariance):
 class Full(_Matrices):
     """Every Σ_c is free. Kept as its whitener F_c = L_c⁻¹, Σ_c = L_c L_cᵀ: Mahalanobis is ‖F_c (x − μ_c)‖."""
 
+    compared: ClassVar[tuple[str, ...]] = ("numbers", "mixed")
     means: Floats = field(default_factory=_nothing)  # (k, d)
     covariances: Floats = field(default_factory=_nothing)  # (k, d, d)
     whiteners: Floats = field(default_factory=_nothing)  # (k, d, d)
@@ -441,6 +443,7 @@ class Tied(_Matrices):
     is summed directly.
     """
 
+    compared: ClassVar[tuple[str, ...]] = ("numbers",)
     means: Floats = field(default_factory=_nothing)  # (k, d)
     covariance: Floats = field(default_factory=_nothing)  # (d, d)
     whitener: Floats = field(default_factory=_nothing)  # (d, d)
@@ -626,6 +629,7 @@ class _Variances(Covariance):
 class Diagonal(_Variances):
     """Every Σ_c is diagonal: its variances σ²_cj."""
 
+    compared: ClassVar[tuple[str, ...]] = ("numbers", "mixed")
     sides: ClassVar[str] = "k d"
 
     @classmethod
@@ -700,7 +704,7 @@ class _Isotropic(Covariance):
         return array[:, None]
 
     @classmethod
-    def factor_powers(cls, powers: NDArray[np.int64]) -> NDArray[np.int64]:
+    def factor_powers(cls, powers: Ints) -> Ints:
         """One number: the columns have one power."""
         return powers[:1]
 
@@ -841,6 +845,11 @@ COVARIANCE_TYPES: dict[str, type[Covariance]] = {
 def estimated_types() -> tuple[str, ...]:
     """Return the names of the types whose covariances are estimated from the data."""
     return tuple(name for name, shape in COVARIANCE_TYPES.items() if shape.free_type is None)
+
+
+def compared_types(table: str) -> tuple[str, ...]:
+    """Return the names of the types that `knoll.compare` tries on "numbers" or "mixed" tables, richest first."""
+    return tuple(name for name, shape in COVARIANCE_TYPES.items() if table in shape.compared)
 
 
 # ---- inside --------------------------------------------------------------------------------------------------------

@@ -27,8 +27,9 @@ from knoll._common.rescale import (
     weight_exponent,
 )
 from knoll._schema import Array, Boolean, Columns, Real, no_factor, no_variances
+from knoll._typing import Floats
 from knoll.base import Estimator, all_or_nothing, warn_caller
-from knoll.engines import open_passes
+from knoll.engines import fit_collection, lazily, open_passes
 from knoll.exceptions import BadData, CollapsedComponentWarning, InvalidParameter
 from knoll.gaussian import steps
 from knoll.gaussian.covariance import Full
@@ -42,6 +43,7 @@ from knoll.validation import (
     check_points,
     check_weights,
     draw_seed,
+    is_lazy,
 )
 
 _SMALLEST = 2.0**-1000  # a smaller variance has lost digits of its products to underflow
@@ -81,8 +83,8 @@ class _Extent:
     """How far rows of weight > 0 reach, and how different their weights are."""
 
     rows: int  # of any weight
-    low: NDArray[np.float64]  # (d,)
-    high: NDArray[np.float64]  # (d,)
+    low: Floats  # (d,)
+    high: Floats  # (d,)
     lightest: float
     heaviest: float
 
@@ -119,7 +121,7 @@ class Ellipse(NamedTuple):
         angle = angle - 180.0 if angle > 90.0 else angle + 180.0 if angle <= -90.0 else angle
         return cls((float(mean[0]), float(mean[1])), float(large), float(small), float(angle))
 
-    def points(self, n: int = 200) -> NDArray[np.float64]:
+    def points(self, n: int = 200) -> Floats:
         """Return n points on the contour, counter-clockwise, as an (n, 2) array."""
         t = np.linspace(0.0, 2 * np.pi, n, endpoint=False)
         turn = np.radians(self.angle)
@@ -221,6 +223,8 @@ class Gaussian(DensityMixin, Estimator):
             The estimator itself.
         """
         self._check_parameters()
+        if is_lazy(X):
+            return fit_collection(self, X, sample_weight)
         points = check_points(X, estimator=self, finite=False)
         block = Block(points, check_weights(sample_weight, len(points), owner="Gaussian"))
         return self._fit(OneBlock(block, self._threads()))
@@ -319,7 +323,7 @@ class Gaussian(DensityMixin, Estimator):
             ):  # the least variance of equal weights
                 raise BadData(
                     f"Gaussian: the sample weights go from {lightest:.3g} to {heaviest:.3g}: beside the heaviest rows "
-                    "the others vanish from float64, and with them the covariance. Give weights of less different size."
+                    "the others vanish from float64, and with them the covariance. Give weights of more similar size."
                 )
             raise BadData(
                 f"Gaussian: the squares of X leave float64 (column {narrow[0]} has a range of {extent:.3g} only). "
@@ -331,6 +335,7 @@ class Gaussian(DensityMixin, Estimator):
 
     # ---- densities -------------------------------------------------------------------------------------------------
 
+    @lazily
     def score_samples(self, X: ArrayLike) -> NDArray[Any]:
         """Compute log N(xᵢ | μ, Σ) for each row.
 
@@ -363,6 +368,7 @@ class Gaussian(DensityMixin, Estimator):
         """
         return float(self._log_density(self._points(X)).sum())
 
+    @lazily
     def mahalanobis(self, X: ArrayLike, *, squared: bool = False) -> NDArray[Any]:
         """Compute the Mahalanobis distance √((x − μ)ᵀ Σ⁻¹ (x − μ)) of each row: how many σ it is off (eq. 1.9).
 
@@ -448,7 +454,7 @@ class Gaussian(DensityMixin, Estimator):
         check_is_fitted(self)
         return check_points(X, estimator=self, reset=False, n_jobs=self._threads())
 
-    def _lower(self) -> NDArray[np.float64]:
+    def _lower(self) -> Floats:
         """Return L with Σ = LLᵀ of `covariance_` itself, which may be singular: then by QR of its square root."""
         d = len(self.mean_)
         lower = np.empty((d, d))
@@ -465,10 +471,10 @@ class Gaussian(DensityMixin, Estimator):
         mean, covariance = (np.asarray(a, dtype=np.float64)[None] for a in (self.mean_, self.covariance_))
         return Full(mean, covariance, self.whitener_[None], np.array([self.log_det_]))
 
-    def _log_density(self, points: NDArray[Any]) -> NDArray[np.float64]:
+    def _log_density(self, points: NDArray[Any]) -> Floats:
         # In units of the deviations: the kernel brings rows beyond 2⁵⁰⁰ of them nearer, lest products leave float64.
         exponent = exponent_of(self.whitener_.diagonal().min())
         mean, scale = np.asarray(self.mean_, dtype=np.float64), float(times_power(1.0, exponent))
         density = self._full().moved(mean, scale).log_density(points, self._threads(), mean, scale)
-        log_density: NDArray[np.float64] = density[:, 0] + len(mean) * exponent * np.log(2.0)
+        log_density: Floats = density[:, 0] + len(mean) * exponent * np.log(2.0)
         return log_density

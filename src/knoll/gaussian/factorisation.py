@@ -11,10 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
 from knoll import _core
-from knoll._typing import Floats
+from knoll._typing import Floats, Ints
 from knoll.exceptions import BadData
 from knoll.gaussian.moments import FLOOR, LEAST, NOTHING, Moments, rounding_of
 
@@ -22,7 +21,7 @@ PIVOT = 1e-12  # of its variance: below this, what a column keeps when those bef
 _ULP = 2.0**-52
 
 
-def factorise(covariances: Floats, rounding: Floats, threads: int = 1) -> tuple[Floats, Floats, NDArray[np.int64]]:
+def factorise(covariances: Floats, rounding: Floats, threads: int = 1) -> tuple[Floats, Floats, Ints]:
     """Return whiteners, log-determinants and the column whose pivot is nothing but rounding, −1 where there is none."""
     k, d = covariances.shape[:2]
     whiteners, log_dets, failed = np.empty((k, d, d)), np.empty(k), np.empty(k, dtype=np.int64)
@@ -37,7 +36,7 @@ def factorise(covariances: Floats, rounding: Floats, threads: int = 1) -> tuple[
 def regularised(covariances: Floats, reg_covar: float | Floats) -> Floats:
     """Return a copy with `reg_covar` added to the diagonals."""
     copy = np.array(covariances)  # (k, d, d)
-    if np.any(reg_covar):
+    if reg_covar if isinstance(reg_covar, float) else reg_covar.any():
         d = copy.shape[1]
         copy.reshape(len(copy), -1)[:, :: d + 1] += reg_covar
     return copy

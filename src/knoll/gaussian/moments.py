@@ -6,10 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from knoll._common.rescale import exponent_of, times_power
-from knoll._typing import Floats
+from knoll._typing import Bools, Floats
 
 FLOOR = 1e-6  # of the pooled variance: where eigenvalues are clipped when a factorisation would fail
 # Of the pooled variance, and of the squared distance from the origin, whose rounding is 2⁻¹⁰⁶ of it: a variance below
@@ -29,7 +28,7 @@ class Moments:
     covariance: Floats | None  # (k, d, d), or (k, d) the variances of the columns, or None, as `scatter` selects
     scale: Floats  # (d,) pooled standard deviation of each column
     reg_covar: float | Floats = 0.0  # added to every variance; (d,) where the columns have units of their own
-    alive: NDArray[np.bool_] | None = None  # (k,) the others keep what they have; None: all
+    alive: Bools | None = None  # (k,) the others keep what they have; None: all
     total: Floats | None = None  # (d, d) second moment of all points about 0, divided by their mass
     threads: int = 1
     # Another pass: the covariances (m, d, d) of some components in the coordinates A(y − μ), from their numbers, their
@@ -54,11 +53,11 @@ def narrowest(reach: int, d: int) -> float:
 
 def variances_of(covariance: Floats) -> Floats:
     """Return the variances of the columns (k, d), whichever second moments were summed."""
-    return covariance if covariance.ndim == 2 else np.diagonal(covariance, axis1=1, axis2=2)
+    return covariance if covariance.ndim == 2 else covariance.diagonal(axis1=1, axis2=2)
 
 
 def rounding_of(means: Floats, scale: Floats) -> Floats:
-    """Return the variances (k, d) that the rounding of equal points may have, about means in the frame."""
+    """Return the variances (k, d) that the rounding of equal points may have, about means in centered units."""
     with np.errstate(over="ignore"):
         return np.maximum(NOTHING * np.square(np.minimum(scale, np.abs(means))), LEAST)
 

@@ -6,12 +6,12 @@ import functools
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from knoll import _core
 from knoll._common.blocks import Block
 from knoll._common.exact_sums import ExactSums
 from knoll._common.loop import StepReport
+from knoll._typing import Floats, Indices
 
 # Rows from whose median the first origin is taken: few enough to cost nothing, and all in the first cell of the grid.
 _FIRST = 256
@@ -24,13 +24,13 @@ _FAR = 4.0
 class GaussianState:
     """What is known of the Gaussian so far; `origin` is the point about which the next moments are taken."""
 
-    origin: NDArray[np.float64]  # (d,)
+    origin: Floats  # (d,)
     mass: float
-    mean: NDArray[np.float64]  # (d,)
-    covariance: NDArray[np.float64]  # (d, d), or (d,) the variances where nobody needs more
+    mean: Floats  # (d,)
+    covariance: Floats  # (d, d), or (d,) the variances where nobody needs more
 
     @property
-    def variances(self) -> NDArray[np.float64]:
+    def variances(self) -> Floats:
         """Those of the columns, (d,)."""
         return self.covariance if self.covariance.ndim == 1 else self.covariance.diagonal()
 
@@ -90,7 +90,7 @@ def finish(stats: MomentSums, state: GaussianState, threads: int = 1) -> tuple[G
 
 
 @functools.lru_cache(maxsize=16)
-def _upper(d: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _upper(d: int) -> tuple[Indices, Indices]:
     """Return the rows and columns of an upper triangle, in the order of the sums."""
     return np.triu_indices(d)
 
@@ -100,7 +100,7 @@ def settled(reports: list[StepReport]) -> bool:
     return not reports[-1].changed > _FAR
 
 
-def _maximum(mass: float, covariance: NDArray[np.float64]) -> float:
+def _maximum(mass: float, covariance: Floats) -> float:
     """Compute log p(X | μ, Σ) at its maximum: the quadratic forms add up to nd (eq. 1.6); +inf for a singular Σ."""
     d = len(covariance)
     with np.errstate(all="ignore"):  # subnormal pivots

@@ -13,18 +13,19 @@ from sklearn.utils.validation import check_memory
 
 from knoll._common.cost import Cost, Seconds
 from knoll._schema import Array, Whole
-from knoll._typing import Floats, Ints
-from knoll.base import Estimator, all_or_nothing
+from knoll._typing import Floats
+from knoll.base import FitPredictMixin, all_or_nothing
 from knoll.exceptions import BadData, InvalidParameter
 from knoll.hierarchy.connectivity import graph_tree_of, symmetric_graph
 from knoll.hierarchy.linkages import matrix_bytes, tree_of
 from knoll.hierarchy.merges import MergeTree, cut
-from knoll.validation import N_JOBS, Choice, Flag, Number, check_points, check_weights, refuse_masked
+from knoll.neighbors.gower import GOWER_COLUMNS, ReadsGower, read_gower
+from knoll.validation import N_JOBS, Choice, Flag, Instance, Number, check_points, check_weights, refuse_masked
 
 _PER_ROW = 160  # bytes that the core keeps for a row beside two copies of it
 
 
-class AgglomerativeClustering(ClusterMixin, Estimator):
+class AgglomerativeClustering(FitPredictMixin, ClusterMixin, ReadsGower):
     """Hierarchical clustering from below: the two clusters of least cost merge, again and again.
 
     The cost of a pair of clusters A, B is the rise of the sum of squares |A||B|/(|A|+|B|)·‖μ_A − μ_B‖² (`"ward"`), the
@@ -39,7 +40,8 @@ class AgglomerativeClustering(ClusterMixin, Estimator):
         "euclidean" ("l2"), "manhattan" ("l1", "cityblock") and "cosine" are computed by the core; any other metric of
         scikit-learn's `pairwise_distances` by blocks. "precomputed" takes a matrix of distances, of which the upper
         triangle counts. A callable gets X and returns such a matrix; with a `connectivity` it gets two rows and returns
-        their distance. Ward takes "euclidean" only.
+        their distance. "gower" takes tables of numbers and categories with missing values, without a connectivity. Ward
+        takes "euclidean" only.
     memory : str or object with the joblib.Memory interface, default=None
         Where to cache the tree, so that another number of clusters costs a cut only.
     connectivity : array-like, sparse matrix, or callable, default=None
@@ -55,6 +57,8 @@ class AgglomerativeClustering(ClusterMixin, Estimator):
         Whether to set `distances_` without a `distance_threshold`, too.
     n_jobs : int or None, default=None
         Threads; None uses every CPU we may use. The tree is the same for every number.
+    metric_params : dict, default=None
+        Further arguments of "gower", as in `DBSCAN`.
 
     Attributes
     ----------
@@ -114,6 +118,7 @@ class AgglomerativeClustering(ClusterMixin, Estimator):
         "distance_threshold": (None, Number(0)),
         "compute_distances": (Flag(),),
         "n_jobs": N_JOBS,
+        "metric_params": (None, Instance((dict,), "a dict")),
     }
     _fitted: ClassVar = {
         "n_clusters_": Whole(1),
@@ -136,6 +141,7 @@ class AgglomerativeClustering(ClusterMixin, Estimator):
         distance_threshold: float | None = None,
         compute_distances: bool = False,
         n_jobs: int | None = None,
+        metric_params: dict[str, Any] | None = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.metric = metric
@@ -146,6 +152,7 @@ class AgglomerativeClustering(ClusterMixin, Estimator):
         self.distance_threshold = distance_threshold
         self.compute_distances = compute_distances
         self.n_jobs = n_jobs
+        self.metric_params = metric_params
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -170,7 +177,7 @@ class AgglomerativeClustering(ClusterMixin, Estimator):
             The fitted estimator.
         """
         self._check_parameters()
-        points = check_points(X, estimator=self, n_jobs=self._threads())
+        points, params = self._rows(X, sample_weight)
         weights = check_weights(sample_weight, points.shape[0], owner="AgglomerativeClustering")
         rows = np.arange(len(points)) if weights is None else np.flatnonzero(weights)
         graph = self._graph(points)
@@ -179,10 +186,10 @@ class AgglomerativeClustering(ClusterMixin, Estimator):
             assert weights is not None
             graph = None if graph is None else graph[rows][:, rows]
             columns = rows if self._pairwise() else slice(None)
-            tree, components = self._tree(points[rows][:, columns], weights[rows], graph)
+            tree, components = self._tree(points[rows][:, columns], weights[rows], graph, params)
             tree = tree.of_rows(rows, len(points))
         else:
-            tree, components = self._tree(points, weights, graph)
+            tree, components = self._tree(points, weights, graph, params)
         self.children_, self.n_leaves_, self.n_connected_components_ = tree.children, len(rows), components
         self.__dict__.pop("distances_", None)  # of an earlier fit
         if self.distance_threshold is not None or self.compute_distances:
@@ -195,24 +202,6 @@ class AgglomerativeClustering(ClusterMixin, Estimator):
             _, self.labels_[rows] = np.unique(self.labels_[rows], return_inverse=True)
             self.labels_[absent] = -1
         return self
-
-    def fit_predict(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> Ints:
-        """Build the tree of X, cut it and return `labels_`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), or (n_samples, n_samples) distances
-            As in `fit`.
-        y : ignored
-        sample_weight : array-like of shape (n_samples,), default=None
-            As in `fit`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            The labels.
-        """
-        return np.asarray(self.fit(X, sample_weight=sample_weight).labels_)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -230,6 +219,16 @@ class AgglomerativeClustering(ClusterMixin, Estimator):
             raise InvalidParameter(
                 f"AgglomerativeClustering: metric must be a name or a callable, got {self.metric!r}."
             )
+        if self.metric_params and not self._is_gower():
+            raise InvalidParameter(
+                "AgglomerativeClustering: metric_params are those of metric='gower', and the metric is "
+                f"{self.metric!r}. Set metric_params=None."
+            )
+        if self._is_gower() and self.connectivity is not None:
+            raise InvalidParameter(
+                "AgglomerativeClustering: connectivity and metric='gower' do not go together. Give the matrix "
+                "knoll.neighbors.gower_distances(X) with metric='precomputed'."
+            )
         if self.linkage == "ward" and self.metric not in ("euclidean", "l2"):
             raise InvalidParameter(
                 f"AgglomerativeClustering: {self.metric!r} was provided as metric. Ward can only work with euclidean "
@@ -239,6 +238,13 @@ class AgglomerativeClustering(ClusterMixin, Estimator):
     def _pairwise(self) -> bool:
         """Return whether X is a matrix of distances."""
         return bool(self.metric == "precomputed")
+
+    def _rows(self, X: ArrayLike, sample_weight: ArrayLike | None) -> tuple[NDArray[Any], dict[str, Any] | None]:
+        """Return the rows, and the parameters of their metric."""
+        if not self._is_gower():
+            return check_points(X, estimator=self, n_jobs=self._threads()), None
+        points, columns = read_gower(X, self.metric_params, estimator=self, sample_weight=sample_weight)
+        return points, {GOWER_COLUMNS: columns["weights"]}
 
     def _graph(self, points: NDArray[Any]) -> Any:
         """Return the symmetric graph of rows that may merge; None: all may."""
@@ -270,12 +276,14 @@ class AgglomerativeClustering(ClusterMixin, Estimator):
                 f"{int(np.argmin(points.any(axis=1)))}. Drop such rows first."
             )
 
-    def _tree(self, points: NDArray[Any], weights: Floats | None, graph: Any) -> tuple[MergeTree, int]:
+    def _tree(
+        self, points: NDArray[Any], weights: Floats | None, graph: Any, params: dict[str, Any] | None
+    ) -> tuple[MergeTree, int]:
         """Build the tree, or take it from the cache."""
         cache = check_memory(self.memory).cache
         if graph is None:
             build = cache(tree_of, ignore=["threads"])
-            return build(points, weights, self.linkage, self.metric, self._threads()), 1
+            return build(points, weights, self.linkage, self.metric, self._threads(), params), 1
         build = cache(graph_tree_of, ignore=["threads"])
         n = len(points)
         most = n - 1 if self._is_full(n) else n - int(self.n_clusters or 1)

@@ -20,10 +20,10 @@ from knoll._common.blocks import Block
 from knoll._common.rescale import HEAVY_WEIGHTS, Rescaling, exponent_of, largest_of, times_power
 from knoll._system import free_memory
 from knoll._typing import Floats
-from knoll.density.radius_search import core_metric
-from knoll.density.tree import DensityTree
+from knoll.density.radius_search import core_metric, core_parameter
+from knoll.density.reachability import Level, choose_reachability
 from knoll.exceptions import BadData, CostError
-from knoll.hierarchy.merges import DistinctRows, MergeTree
+from knoll.hierarchy.merges import MergeTree, SortedRows
 from knoll.neighbors.distances import metric_distances
 
 Metric = str | Callable[..., Any]
@@ -39,17 +39,27 @@ def matrix_bytes(n: int) -> int:
     return 4 * n * (n - 1)
 
 
-def tree_of(X: NDArray[Any], weights: Floats | None, linkage: str, metric: Metric, threads: int) -> MergeTree:
-    """Build the tree of the rows of X, or of a matrix of distances; weights are > 0."""
+def tree_of(
+    X: NDArray[Any],
+    weights: Floats | None,
+    linkage: str,
+    metric: Metric,
+    threads: int,
+    params: dict[str, Any] | None = None,
+) -> MergeTree:
+    """Build the tree of the rows of X, or of a matrix of distances; weights are > 0.
+
+    `params` are those of "gower", as searches take them.
+    """
     if metric == "precomputed" or callable(metric):
         return _link(_stored_distances(X, metric, linkage), weights, linkage, threads)
-    distinct = DistinctRows.of(X)
-    masses, name = distinct.weights(weights), core_metric(metric, None, None)
+    distinct = SortedRows.of(X)
+    masses, name = distinct.weights(weights), core_metric(metric, params, None)
     points: NDArray[Any] = X[distinct.rows]
     if len(points) == 1:
         return distinct.expand(MergeTree.empty(1))
     if name not in _LENGTHS:
-        return distinct.expand(_unitless(points, masses, linkage, metric, name, threads))
+        return distinct.expand(_unitless(points, masses, linkage, metric, name, threads, params))
     scaling, points, masses = rescaled(points, masses)
     if linkage == "ward":
         tree = MergeTree.empty(len(points))
@@ -89,24 +99,31 @@ def ward_heights(rise: Floats, scaling: Rescaling) -> Floats:
 
 
 def _unitless(
-    points: NDArray[Any], weights: Floats | None, linkage: str, metric: Metric, name: str | None, threads: int
+    points: NDArray[Any],
+    weights: Floats | None,
+    linkage: str,
+    metric: Metric,
+    name: str | None,
+    threads: int,
+    params: dict[str, Any] | None = None,
 ) -> MergeTree:
     """Build the tree of rows that differ, by distances."""
     if name is None:
         return _link(_sklearn_distances(points, metric, linkage), weights, linkage, threads)
     if linkage == "single":
-        return _single(points, name, threads)
+        return _single(points, name, threads, params)
     distances = _triangle(len(points), linkage)
-    _core.pair_distances(points, name, 2.0, distances, threads)
+    _core.pair_distances(points, name, core_parameter(name, params, None), distances, threads)
     return _link(distances, weights, linkage, threads)
 
 
-def _single(points: NDArray[Any], metric: str, threads: int) -> MergeTree:
+def _single(points: NDArray[Any], metric: str, threads: int, params: dict[str, Any] | None) -> MergeTree:
     """Join the rows of the density tree in the order of its bars."""
-    density = DensityTree(1, metric=metric, n_jobs=threads).fit(points)
+    source = choose_reachability(points, metric, params, None, OWNER, threads)
+    density = source.grow(points, Level(1.0, None, 1.0))
     tree = MergeTree.empty(len(points))
-    _core.link_bars(density.bars_, tree.children, tree.heights, threads)
-    return tree.of_rows(density.order_, len(points))
+    _core.link_bars(density.bars, tree.children, tree.heights, threads)
+    return tree.of_rows(density.order, len(points))
 
 
 # ---- matrices of distances -----------------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ def cut(children: Ints, n: int, n_merges: int) -> Ints:
 
 
 @dataclass(frozen=True)
-class DistinctRows:
+class SortedRows:
     """Rows in the order of their coordinates, equal ones once.
 
     The core breaks ties by the numbers of rows. In this order those are the coordinates, so the tree does not depend on
@@ -53,7 +53,7 @@ class DistinctRows:
     starts: Ints  # (m,) where in `order` each distinct row begins
 
     @classmethod
-    def of(cls, points: NDArray[Any]) -> DistinctRows:
+    def of(cls, points: NDArray[Any]) -> SortedRows:
         """Sort the rows."""
         order = np.lexsort(points.T[::-1])
         ordered = points[order]

@@ -5,10 +5,11 @@ init.py makes the starts, steps.py alternates, means.py keeps the means, predict
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -20,7 +21,8 @@ from knoll._common.sparse import check_compressed, is_sparse
 from knoll._common.unique_rows import equal_rows, row_digests
 from knoll._schema import Array, Columns, Real, Text, Whole, not_all, not_columns
 from knoll._typing import Floats, Ints, Labels
-from knoll.base import Estimator, all_or_nothing
+from knoll.base import FitPredictMixin, all_or_nothing
+from knoll.engines import lazily
 from knoll.exceptions import BadData
 from knoll.kernel_kmeans import steps
 from knoll.kernel_kmeans.cost import estimate
@@ -29,12 +31,14 @@ from knoll.kernel_kmeans.init import Starts, check_init, runs_of
 from knoll.kernel_kmeans.means import Means, Problem
 from knoll.kernel_kmeans.prediction import MOST, Kept
 from knoll.kernels.operators import check_matrix
+from knoll.neighbors.gower import ReadsGower, gower_columns_rule, read_gower_again
 from knoll.validation import (
     N_JOBS,
     RANDOM_STATE,
     VERBOSE,
     Choice,
     Flag,
+    Instance,
     Number,
     check_points,
     check_weights,
@@ -44,7 +48,7 @@ from knoll.validation import (
 _APART = 2.0**500  # between the largest and the smallest weight: their squares must stay within float64
 
 
-class KernelKMeans(ClusterMixin, Estimator):
+class KernelKMeans(FitPredictMixin, ClusterMixin, ReadsGower):
     """k-means in the feature space of a kernel, with weights; K itself is never stored.
 
     Alternates two steps until no row changes cluster: assign each row to the closest mean in feature space, by
@@ -57,7 +61,8 @@ class KernelKMeans(ClusterMixin, Estimator):
     n_clusters : int, default=8
         k, the number of clusters.
     kernel : str, callable or kernel of `knoll.kernels`, default="rbf"
-        "rbf" (or "gaussian"), "poly", "linear", "heaviside"; "precomputed": X is the kernel matrix, dense or sparse; or
+        "rbf" (or "gaussian"), "poly", "linear", "heaviside"; "gower": one less Gower's distance, for tables of numbers
+        and categories with missing values; "precomputed": X is the kernel matrix, dense or sparse; or
         a function of two rows, or of two arrays of rows.
     gamma, sigma : float, default=None
         The width of the Gaussian kernel: γ = 1/(2σ²). If both are None, `knoll.scales.estimate_sigma` estimates it, see
@@ -90,6 +95,8 @@ class KernelKMeans(ClusterMixin, Estimator):
         Source of the random starts.
     n_jobs : int or None, default=None
         Threads; None uses every CPU we may use. The result has the same bits for every number.
+    kernel_params : dict, default=None
+        Further arguments of "gower", those of `DBSCAN`'s metric.
 
     Attributes
     ----------
@@ -171,6 +178,7 @@ class KernelKMeans(ClusterMixin, Estimator):
         "verbose": VERBOSE,
         "random_state": RANDOM_STATE,
         "n_jobs": N_JOBS,
+        "kernel_params": (None, Instance((dict,), "a dict")),
     }
     _fitted: ClassVar = {
         "cluster_weights_": Array("k", "float64", low=0),
@@ -197,7 +205,9 @@ class KernelKMeans(ClusterMixin, Estimator):
         "n_rechecks_": Whole(),
         "n_kernel_values_": Whole(),
         "history_": Columns(),
+        "gower_columns_": gower_columns_rule(),
     }
+    _gower_parameters: ClassVar = ("kernel", "kernel_params")
 
     def __init__(
         self,
@@ -218,6 +228,7 @@ class KernelKMeans(ClusterMixin, Estimator):
         verbose: int = 0,
         random_state: Any = None,
         n_jobs: int | None = None,
+        kernel_params: dict[str, Any] | None = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.kernel = kernel
@@ -235,6 +246,7 @@ class KernelKMeans(ClusterMixin, Estimator):
         self.verbose = verbose
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.kernel_params = kernel_params
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -307,29 +319,10 @@ class KernelKMeans(ClusterMixin, Estimator):
         warn_of(best, problem, kernel, k)
         return self
 
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> NDArray[np.int32]:
-        """Fit, and return the labels.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), or matrix (n_samples, n_samples)
-            As in `fit`.
-        y : ignored
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights of the rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            `labels_`.
-        """
-        labels: NDArray[np.int32] = self.fit(X, sample_weight=sample_weight).labels_
-        return labels
-
     def _validate(self, X: Any, sample_weight: Any) -> tuple[Any, Floats | None, kernels.Kernel, str]:
         """Validate parameters and data, once, and make the kernel; also return the reason for its width."""
         self._check_parameters()
-        points = self._points(X, reset=True)
+        points = self._read_rows(X, sample_weight)
         n = points.shape[0]
         weights = check_weights(sample_weight, n, owner="KernelKMeans")
         if n < self.n_clusters:
@@ -339,13 +332,18 @@ class KernelKMeans(ClusterMixin, Estimator):
         if weights is not None and weights.max() * (1 / _APART) > weights[weights > 0].min():
             raise BadData(
                 f"KernelKMeans: sample_weight goes from {weights[weights > 0].min():.3g} to {weights.max():.3g}: their "
-                "squares leave float64. Give weights of more even size, or 0."
+                "squares leave float64. Give weights of more similar size, or 0."
             )
         reason = ""
         if self._estimates_sigma():
             scale = scales.estimate_sigma(points, sample_weight=weights, n_jobs=self.n_jobs)
             return points, weights, self._kernel(float(scale.value)), str(scale.reason)
         return points, weights, self._kernel(None), reason
+
+    def _read_rows(self, X: Any, sample_weight: Any) -> Any:
+        """Read the rows of a fit."""
+        self.__dict__.pop("gower_columns_", None)  # of an earlier fit
+        return self._fit_gower(X, sample_weight) if self._is_gower() else self._points(X, reset=True)
 
     def _points(self, X: Any, *, reset: bool) -> Any:
         if is_sparse(X):
@@ -403,7 +401,8 @@ class KernelKMeans(ClusterMixin, Estimator):
 
     # ---- the fitted model --------------------------------------------------------------------------------------------
 
-    def predict(self, X: Any) -> NDArray[np.int32]:
+    @lazily
+    def predict(self, X: Any) -> Labels:
         """Return the closest mean of each row in feature space, the lowest index of equally close ones.
 
         Parameters
@@ -417,13 +416,15 @@ class KernelKMeans(ClusterMixin, Estimator):
             The labels.
         """
         check_is_fitted(self)
+        if self._is_gower():
+            return self._assign(read_gower_again(X, self.gower_columns_, estimator=self))
         queries = self._points(X, reset=False)
         if self._precomputed():
             queries = times_power(queries, -self._kernel_power())
             queries = queries if self.present_ is None else queries[:, self.present_]
         return self._assign(queries)
 
-    def _assign(self, queries: Any, rows: NDArray[np.int64] | None = None) -> Labels:
+    def _assign(self, queries: Any, rows: Ints | None = None) -> Labels:
         """Assign rows to the means that were kept; `rows` are their numbers, where they are not 0, 1, …"""
         power = -self.weight_power_
         kept = Kept(
@@ -455,8 +456,8 @@ class KernelKMeans(ClusterMixin, Estimator):
             The operator, memory beyond X at most, kernel values for the first products and for a step, seconds.
         """
         self._check_parameters()
-        kernel = self._kernel(1.0)
-        points = check_points(X, sparse=self._precomputed(), n_jobs=self._threads())
+        model = copy(self)  # which reads the rows as a fit does
+        points, kernel = model._read_rows(X, None), model._kernel(1.0)
         if self._estimates_sigma():
             kernel = self._kernel(float(scales.estimate_sigma(points, n_jobs=self.n_jobs).value))
         return estimate(kernel, points, int(self.n_clusters), runs_of(self.init, self.n_init), self._threads())
@@ -487,6 +488,8 @@ class KernelKMeans(ClusterMixin, Estimator):
 
     def _kernel(self, sigma: float | None) -> kernels.Kernel:
         """Make the kernel; `sigma` is the width where it is estimated."""
+        if self._is_gower():
+            return kernels.Function(self._gower_similarities)
         width = sigma if self._estimates_sigma() else self.sigma
         return kernels.make(self.kernel, self.gamma, width, self.degree, self.coef0, self.eps, owner="KernelKMeans")
 

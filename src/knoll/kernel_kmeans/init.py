@@ -189,7 +189,7 @@ def distinct_rows(problem: Problem) -> Multiset:
     return Multiset(first.astype(np.int64), np.ascontiguousarray(total))
 
 
-def closest_rows(problem: Problem, seeds: Ints) -> NDArray[np.int32]:
+def closest_rows(problem: Problem, seeds: Ints) -> Labels:
     """Assign every row to the closest of the seeds in feature space, the first of equally close ones.
 
     K_jj − 2 K_ij is compared exactly: first its rounded value, then the rounding error.
@@ -209,7 +209,7 @@ def closest_rows(problem: Problem, seeds: Ints) -> NDArray[np.int32]:
     return labels
 
 
-def relaxed(problem: Problem, seeds: Ints) -> NDArray[np.int32]:
+def relaxed(problem: Problem, seeds: Ints) -> Labels:
     """Solve the relaxed problem and round it: k-means in the k leading directions of feature space   (eq. 4.6).
 
     The top eigenvectors V of W^½KW^½ put row i at (√λ_j V_ij / √w_i)_j, the best of all approximations of φ in k

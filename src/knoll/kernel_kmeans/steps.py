@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from knoll._common.loop import History, StepReport, iterate
-from knoll._typing import Floats, Ints, Labels
+from knoll._typing import Bools, Floats, Ints, Labels
 from knoll.kernel_kmeans.means import Means, Problem
 
 _NO_LOWER = 3  # steps in a row without a new lowest objective: rounding moves rows between equal means
@@ -108,9 +107,7 @@ def assign(
     return Assignment(labels, close, close[tied])
 
 
-def _decide(
-    means: Means, inner: Floats, candidates: NDArray[np.bool_], shift: float, own: Labels | None
-) -> tuple[Labels, NDArray[np.bool_]]:
+def _decide(means: Means, inner: Floats, candidates: Bools, shift: float, own: Labels | None) -> tuple[Labels, Bools]:
     """Compare exact costs as rational numbers, which nothing rounds; also return where two are equal."""
     at = -np.ones(len(inner), dtype=np.int32) if own is None else own
     used = np.flatnonzero(candidates.any(axis=0)).tolist()

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from knoll._typing import Indices
 from knoll.exceptions import BadData, InvalidType
 from knoll.kernels.functions import Precomputed
 from knoll.kernels.operators import Operator, check_matrix
@@ -129,7 +130,7 @@ def _graph(A: Any, *, negative: bool = False) -> Operator:
     return Precomputed().operator(matrix)
 
 
-def _nodes(which: ArrayLike, n: int, name: str) -> NDArray[np.intp]:
+def _nodes(which: ArrayLike, n: int, name: str) -> Indices:
     """Turn indices or a mask into indices, each once."""
     refuse_masked(which, name)
     nodes = np.asarray(which)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knoll import _core
+from knoll._typing import Floats
 from knoll.kernels.functions import Kernel
 
 _SAMPLE = 1024  # rows on which a product is timed
@@ -38,7 +39,7 @@ def pair_seconds(kernel: Kernel, points: NDArray[Any], columns: int) -> float:
     return _best(lambda: operator.apply(B)) / (0.5 * len(subset) * (len(subset) + 1))
 
 
-def knn_seconds(points: NDArray[np.float64], k: int) -> float:
+def knn_seconds(points: Floats, k: int) -> float:
     """Time the search for the k nearest rows of one row."""
     index = _core.Index(points, 0.0, "euclidean", 2.0, "auto", 1)
     subset = np.ascontiguousarray(points[np.linspace(0, len(points) - 1, min(len(points), _SAMPLE)).astype(np.intp)])

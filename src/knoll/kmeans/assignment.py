@@ -5,6 +5,7 @@ The only module that knows whether the points are an array or a sparse matrix (c
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,7 +16,7 @@ from knoll._common.blocks import Block
 from knoll._common.exact_sums import ExactSums
 from knoll._common.passes import Passes, Run
 from knoll._common.sparse import is_sparse
-from knoll._typing import Floats, Labels
+from knoll._typing import Floats, Ints, Labels
 
 
 def assign(points: Any, centers: Floats, labels: Labels, d2: Floats | None, threads: int) -> tuple[int, int]:
@@ -50,12 +51,7 @@ def distances(points: Any, centers: Floats, threads: int) -> NDArray[Any]:
     return out
 
 
-def no_sums(k: int, d: int) -> NDArray[np.int64]:
-    """Return exact sums of k clusters that nothing was added to: mass of c in column c·(d+1), then its coordinates."""
-    return np.zeros((_core.SUM_WORDS, k * (d + 1)), dtype=np.int64)
-
-
-def add_sums(block: Block, labels: Labels, sums: NDArray[np.int64], threads: int) -> None:
+def add_sums(block: Block, labels: Labels, sums: Ints, threads: int) -> None:
     """Add the rows of a block to the exact sums of their clusters."""
     if is_sparse(block.points):
         _core.add_cluster_sums_csr(*_csr(block.points), block.weights, labels, sums, threads)
@@ -83,72 +79,56 @@ def _squared_error(block: Block, centers: Floats, run: Run) -> ExactSums:
     return cluster_sums(Block(d2[:, None], block.weights), labels, 1, run.threads)
 
 
-def total_scatter(block: Block, origin: Floats, threads: int) -> float:
-    """Compute Σ w‖x − origin‖² of one block: `squared_error` with one centre, sooner."""
-    if is_sparse(block.points):
-        return float(_core.total_scatter_csr(*_csr(block.points), block.weights, origin, threads))
-    return float(_core.total_scatter(block.points, block.weights, origin, threads))
+def total_scatter(passes: Passes, origin: Floats) -> float:
+    """Compute Σ w‖x − origin‖², each row's term in one float (docs/numerics/kmeans.md)."""
+    return float(passes.total(_scatter, origin).round()[0])
 
 
 def exact_total_scatter(passes: Passes, origin: Floats) -> tuple[float, float]:
-    """Compute Σ w‖x − origin‖² to some hundred bits, as the sum of two floats: for when `total_scatter` has too few."""
+    """Compute the same to some hundred bits, as the sum of two floats: for when `total_scatter` has too few."""
     low = np.empty(1)
     high = passes.total(_exact_scatter, origin).round(low=low)
     return float(high[0]), float(low[0])
 
 
+def _scatter(block: Block, origin: Floats, run: Run) -> ExactSums:
+    add = _core.add_scatter_csr if is_sparse(block.points) else _core.add_scatter
+    return _scatter_by(add, block, origin, run)
+
+
 def _exact_scatter(block: Block, origin: Floats, run: Run) -> ExactSums:
+    add = _core.add_exact_scatter_csr if is_sparse(block.points) else _core.add_exact_scatter
+    return _scatter_by(add, block, origin, run)
+
+
+def _scatter_by(add: Callable[..., None], block: Block, origin: Floats, run: Run) -> ExactSums:
     total = ExactSums.zeros(1)
-    words = total.words[:, 0]
-    if is_sparse(block.points):
-        _core.add_exact_scatter_csr(*_csr(block.points), block.weights, origin, words, run.threads)
-    else:
-        _core.add_exact_scatter(block.points, block.weights, origin, words, run.threads)
+    add(*_rows(block.points), block.weights, origin, total.words[:, 0], run.threads)
     return total
 
 
 # ---- what a block remembers between steps --------------------------------------------------------------------------
 
 
-class _LabelsOnly:
-    """The memory of sparse rows: their labels, nothing more. The methods are those of `_core.LloydMemory`."""
-
-    def __init__(self, n: int, d: int, k: int) -> None:
-        self.labels: Labels = np.full(n, -1, dtype=np.int32)
-        self.sums = no_sums(k, d)
-
-    def round_sums(self, out: Floats, threads: int, low: Floats | None = None) -> None:
-        _core.exact_round(self.sums, out, threads, low)
-
-    def round_moved(
-        self,
-        x: Any,
-        weights: Floats | None,
-        rows: NDArray[np.int64],
-        to: Labels,
-        out: Floats,
-        threads: int,
-        low: Floats | None = None,
-    ) -> None:
-        labels = self.labels.copy()
-        labels[rows] = to
-        sums = np.zeros_like(self.sums)
-        add_sums(Block(x, weights), labels, sums, threads)
-        _core.exact_round(sums, out, threads, low)
-
-    def step(self, x: Any, weights: Floats | None, centers: Floats, threads: int) -> tuple[int, int, int]:
-        labels = np.empty_like(self.labels)
-        evaluated, again = assign(x, centers, labels, None, threads)
-        changed = int(np.count_nonzero(labels != self.labels))
-        if changed:
-            self.sums.fill(0)
-            add_sums(Block(x, weights), labels, self.sums, threads)
-        self.labels = labels
-        return changed, evaluated, again
-
-
 # What one block remembers between steps, so that a step can skip what cannot have changed.
-Memory: TypeAlias = _core.LloydMemory | _LabelsOnly
+Memory: TypeAlias = _core.LloydMemory
+
+
+def step(memory: Memory, block: Block, centers: Floats, threads: int) -> tuple[int, int, int]:
+    """Assign the rows to these centres; labels and sums follow. Return (relabelled, distances, rechecks)."""
+    if is_sparse(block.points):
+        return memory.step_csr(*_csr(block.points), block.weights, centers, threads)
+    return memory.step(block.points, block.weights, centers, threads)
+
+
+def round_moved(
+    memory: Memory, block: Block, rows: Ints, to: Labels, out: Floats, threads: int, low: Floats | None = None
+) -> None:
+    """Round the sums with some rows in other clusters; labels and sums stay as they are."""
+    if is_sparse(block.points):
+        memory.round_moved_csr(*_csr(block.points), block.weights, rows, to, out, threads, low)
+    else:
+        memory.round_moved(block.points, block.weights, rows, to, out, threads, low)
 
 
 def memory_for(points: Any, k: int, algorithm: str) -> Memory:
@@ -157,8 +137,8 @@ def memory_for(points: Any, k: int, algorithm: str) -> Memory:
     "auto" takes what suits the shape.
     """
     n, d = points.shape
-    if is_sparse(points):
-        return _LabelsOnly(n, d, k)
+    if is_sparse(points):  # no bounds by group there
+        return _core.LloydMemory(n, d, k, "lloyd" if k == 1 or algorithm == "lloyd" else "hamerly")
     if algorithm == "auto":
         few = k == 1 or n * k * d <= 1 << 14  # a step is next to nothing: nothing to save
         algorithm = "lloyd" if few else _core.best_lloyd(n, d, k)
@@ -168,6 +148,10 @@ def memory_for(points: Any, k: int, algorithm: str) -> Memory:
 def memory_size(n: int, d: int, k: int) -> int:
     """Return how many bytes a memory takes at most: labels, bounds, short copies of the rows, sums."""
     return n * (16 + k // 4 + 5 * d) + 2 * 8 * _core.SUM_WORDS * k * (d + 1)
+
+
+def _rows(points: Any) -> tuple[Any, ...]:
+    return _csr(points) if is_sparse(points) else (points,)
 
 
 def _csr(points: Any) -> tuple[Any, Any, Any, int]:

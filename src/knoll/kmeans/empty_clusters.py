@@ -18,7 +18,7 @@ from knoll._common.blocks import Block
 from knoll._common.exact_sums import ExactSums
 from knoll._common.passes import Passes, Run
 from knoll._common.sparse import dense_rows, is_sparse
-from knoll._typing import Floats, Ints
+from knoll._typing import Bools, Floats, Ints, Labels
 from knoll.kmeans.assignment import Memory, assign, cluster_sums, own_distances
 
 
@@ -28,7 +28,7 @@ class Moves:
 
     block: Block
     rows: Ints  # (m,)
-    to: NDArray[np.int32]  # (m,)
+    to: Labels  # (m,)
 
 
 @dataclass(frozen=True)
@@ -54,11 +54,11 @@ class _Far:
 
     points: NDArray[Any]  # (m, d)
     d2: Floats  # (m,)
-    labels: NDArray[np.int32]  # (m,)
+    labels: Labels  # (m,)
     copies: Ints  # (m,): rows that are this point
     rows: Ints  # (Σ copies): which, in their block, point by point; what was merged has none
 
-    def moved(self, goes: dict[int, int]) -> tuple[Ints, NDArray[np.int32]]:
+    def moved(self, goes: dict[int, int]) -> tuple[Ints, Labels]:
         """Return the rows that move, and where to; `goes` maps the positions of points to clusters."""
         ends = np.cumsum(self.copies)
         positions = np.array(sorted(goes), dtype=np.int64)
@@ -67,7 +67,7 @@ class _Far:
         return np.concatenate([*rows, np.empty(0, dtype=np.int64)]), np.repeat(to, self.copies[positions])
 
 
-def relocate(passes: Passes, centers: Floats, empty: NDArray[np.bool_], memory: Memory | None = None) -> Moved | None:
+def relocate(passes: Passes, centers: Floats, empty: Bools, memory: Memory | None = None) -> Moved | None:
     """Give each empty cluster a far point; None where no point is off its centre, or none can be spared.
 
     A memory is that of the only block, which was assigned to these centres.
@@ -126,7 +126,7 @@ def _move(block: Block, move: _Move, run: Run) -> Moved:
     return Moved(*spent, sums=cluster_sums(block, labels, len(move.centers), run.threads))
 
 
-def _choose(far: _Far, left: Ints, empty: NDArray[np.bool_]) -> dict[int, int]:
+def _choose(far: _Far, left: Ints, empty: Bools) -> dict[int, int]:
     """Choose a point for each empty cluster, by its position; `left` counts the rows of weight > 0 of each cluster."""
     goes: dict[int, int] = {}
     left = left.copy()
@@ -142,11 +142,11 @@ def _choose(far: _Far, left: Ints, empty: NDArray[np.bool_]) -> dict[int, int]:
     return goes
 
 
-def _count(block: Block, labels: NDArray[np.int32], k: int) -> Ints:
+def _count(block: Block, labels: Labels, k: int) -> Ints:
     return np.bincount(labels if block.weights is None else labels[block.weights > 0], minlength=k)
 
 
-def _search(block: Block, centers: Floats, threads: int) -> tuple[NDArray[np.int32], _Far, tuple[int, int]]:
+def _search(block: Block, centers: Floats, threads: int) -> tuple[Labels, _Far, tuple[int, int]]:
     """Assign the rows of a block, and find its far points."""
     n = block.points.shape[0]
     labels, d2 = np.empty(n, dtype=np.int32), np.empty(n)
@@ -154,7 +154,7 @@ def _search(block: Block, centers: Floats, threads: int) -> tuple[NDArray[np.int
     return labels, _far(block, labels, d2, len(centers), threads), counted
 
 
-def _far(block: Block, labels: NDArray[np.int32], d2: Floats, k: int, threads: int) -> _Far:
+def _far(block: Block, labels: Labels, d2: Floats, k: int, threads: int) -> _Far:
     """Find the k farthest points of a block.
 
     No more can be needed: each cluster but the empty ones may have to keep one of them.

@@ -28,9 +28,9 @@ from knoll._common.rescale import (
 from knoll._common.sample import draw_sample
 from knoll._common.sparse import check_compressed, is_sparse
 from knoll._schema import Array, Columns, Real, Whole
-from knoll._typing import Floats
-from knoll.base import Estimator, all_or_nothing, warn_caller
-from knoll.engines import open_passes
+from knoll._typing import Floats, Labels
+from knoll.base import Estimator, FitPredictMixin, all_or_nothing, warn_caller
+from knoll.engines import fit_collection, lazily, open_passes
 from knoll.exceptions import (
     BadData,
     ConvergenceWarning,
@@ -52,6 +52,7 @@ from knoll.validation import (
     check_points,
     check_weights,
     draw_seed,
+    is_lazy,
     refuse_not_finite,
 )
 
@@ -59,7 +60,7 @@ _NAMES = ("k-means++", "random")
 _RESTARTS = 10  # runs of n_init="auto" where the start is not chosen with care
 
 
-class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Estimator):
+class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FitPredictMixin, ClusterMixin, Estimator):
     """k-means: k centres, and every point with the closest of them.
 
     Alternates two steps until nothing moves: assign each point to its closest centre, move each centre to the mean of
@@ -74,6 +75,10 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
         The start. "k-means++" draws points far apart (greedily, the best of a few each time), "random" draws rows; both
         by weight, equal rows counting together, so that the order of rows does not matter. A callable receives
         (X, n_clusters, random_state=RandomState) and returns centres.
+    init_size : int or None, default=None
+        Draw the start from at most so many distinct rows, chosen by their contents, and those of much weight. None:
+        from all rows in `fit`, from max(65536, 16·n_clusters) in `fit_blocks` and for dask collections. With the same
+        number all of them give the same bits.
     n_init : "auto" or int, default="auto"
         Runs from different starts; the one with the smallest inertia is kept, the first of equals. "auto" is 10 for
         "random" and for a callable, 1 otherwise.
@@ -146,6 +151,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
 
     _rules: ClassVar = {
         "n_clusters": (Number(1, whole=True),),
+        "init_size": (None, Number(1, whole=True)),
         "n_init": (Choice(("auto",)), Number(1, 2**16, whole=True)),  # a draw has 16 bits for its restart
         "max_iter": (Number(1, whole=True),),
         "tol": (Number(0),),
@@ -173,6 +179,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
         n_clusters: int = 8,
         *,
         init: Any = "k-means++",
+        init_size: int | None = None,
         n_init: Any = "auto",
         max_iter: int = 300,
         tol: float = 1e-4,
@@ -185,6 +192,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
     ) -> None:
         self.n_clusters = n_clusters
         self.init = init
+        self.init_size = init_size
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
@@ -215,6 +223,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
             The estimator itself.
         """
         self._check_parameters()
+        if is_lazy(X):
+            return fit_collection(self, X, sample_weight)
         points, largest = self._validate(X, reset=True)
         weights = check_weights(sample_weight, points.shape[0], owner="KMeans")
         self._enough(points.shape[0])
@@ -228,7 +238,10 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
         def memory() -> Any:
             return memory_for(block.points, k, algorithm)
 
-        self._fit(OneBlock(block, self._threads()), block, scaling, points.dtype, memory)
+        passes, sample, seed = OneBlock(block, self._threads()), block, draw_seed(self.random_state)
+        if self.init_size is not None and not self._init_is_array():
+            sample = self._sample(passes, passes.prepared(present_rows).rows, seed, self.init_size)
+        self._fit(passes, sample, scaling, points.dtype, memory, seed)
         if scaling or extent != largest or not is_plain(self._centers(), largest):
             self.labels_ = self._labels(points, largest)  # very different magnitudes: in the scales `predict` takes
         return self
@@ -253,9 +266,9 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
         Notes
         -----
         With `init` as an array the result is that of `fit`, to the bit. With `init` by name the start is drawn from at
-        most max(65536, 16·n_clusters) distinct rows, with the weights of all their copies, and those of much weight.
-        Where there are no more, the start is that of `fit`. Which rows are drawn depends on their contents and the
-        seed, not on their order.
+        most `init_size` distinct rows, max(65536, 16·n_clusters) if that is None, with the weights of all their copies,
+        and those of much weight. Where there are no more, or `init_size` is set, the start is that of `fit`. Which rows
+        are drawn depends on their contents and the seed, not on their order.
 
         Examples
         --------
@@ -281,9 +294,17 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
         if is_array:
             sample = passes.first().rows(0, 0)
         else:
-            size = max(1 << 16, 16 * int(self.n_clusters))
-            sample = draw_sample(passes.prepared(present_rows), found.present, seed, size)
+            size = max(1 << 16, 16 * int(self.n_clusters)) if self.init_size is None else self.init_size
+            sample = self._sample(passes, found.present, seed, size)
         return self._fit(passes, sample, scaling, dtype, lambda: None, seed)
+
+    def _sample(self, passes: Passes, present: int, seed: int, size: int) -> Block:
+        """Draw rows for the start."""
+        if size < self.n_clusters:
+            raise InvalidParameter(
+                f"KMeans: init_size={size} is less than n_clusters={self.n_clusters}. Take a multiple of it, or None."
+            )
+        return draw_sample(passes.prepared(present_rows), present, seed, int(size))
 
     def _fit(
         self,
@@ -292,11 +313,11 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
         scaling: Rescaling,
         dtype: Any,
         memory: Callable[[], Any],
-        seed: int | None = None,
+        seed: int,
     ) -> Self:
         """Run from each start and set the fitted attributes of the best."""
         threads = self._threads()
-        starts = self._starts(sample, scaling, dtype, draw_seed(self.random_state) if seed is None else seed, threads)
+        starts = self._starts(sample, scaling, dtype, seed, threads)
         best: lloyd.LloydResult | None = None
         close: tuple[int, int, float] | None = None
         self.n_distances_ = self.n_rechecks_ = 0
@@ -429,25 +450,6 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
         self._remember(self.n_steps_, self.inertia_, shift, time.perf_counter() - begun)
         return self
 
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> NDArray[np.int32]:
-        """Fit, and return the labels.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            The points.
-        y : ignored
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights of the rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            `labels_`.
-        """
-        labels: NDArray[np.int32] = self.fit(X, sample_weight=sample_weight).labels_
-        return labels
-
     def fit_transform(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> NDArray[Any]:
         """Fit, and return the distances to the centres.
 
@@ -464,7 +466,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
         ndarray of shape (n_samples, n_clusters)
             What `transform` returns.
         """
-        return self.fit(X, sample_weight=sample_weight)._distances(X)
+        return self.fit(X, sample_weight=sample_weight).transform(X)
 
     _takes_sparse = True
 
@@ -476,7 +478,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
 
     # ---- answers ---------------------------------------------------------------------------------------------------
 
-    def predict(self, X: Any) -> NDArray[np.int32]:
+    @lazily
+    def predict(self, X: Any) -> Labels:
         """Return the closest centre of each row, the lowest index of equally close ones.
 
         Parameters
@@ -492,6 +495,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
         check_is_fitted(self)
         return self._labels(*self._validate(X, reset=False))
 
+    @lazily
     def transform(self, X: Any) -> NDArray[Any]:
         """Compute the distance of each row to each centre.
 
@@ -527,10 +531,10 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
         points, largest = self._validate(X, reset=False)
         weights = check_weights(sample_weight, points.shape[0], owner="KMeans", nonzero=False)
         total, threads = 0.0, self._threads()
-        for part in by_scale(points, self._centers(), largest):
-            block = Block(part.points, None if weights is None else np.ascontiguousarray(weights[part.rows]))
-            squares = squared_error(OneBlock(block, threads), part.centers)
-            total += float(times_power(squares, 2 * part.exponent))
+        for group in by_scale(points, self._centers(), largest):
+            block = Block(group.points, None if weights is None else np.ascontiguousarray(weights[group.rows]))
+            squares = squared_error(OneBlock(block, threads), group.centers)
+            total += float(times_power(squares, 2 * group.exponent))
         return -total
 
     # ---- inside ----------------------------------------------------------------------------------------------------
@@ -558,13 +562,13 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
     def _centers(self) -> Floats:
         return np.ascontiguousarray(self.cluster_centers_, dtype=np.float64)
 
-    def _labels(self, points: Any, largest: float) -> NDArray[np.int32]:
+    def _labels(self, points: Any, largest: float) -> Labels:
         """Find the closest centres of checked points, of magnitude up to `largest`."""
         labels, threads = np.empty(points.shape[0], dtype=np.int32), self._threads()
-        for part in by_scale(points, self._centers(), largest):
-            own = np.empty(part.points.shape[0], dtype=np.int32)
-            assign(part.points, part.centers, own, None, threads)
-            labels[part.rows] = own
+        for group in by_scale(points, self._centers(), largest):
+            own = np.empty(group.points.shape[0], dtype=np.int32)
+            assign(group.points, group.centers, own, None, threads)
+            labels[group.rows] = own
         return labels
 
     def _distances(self, X: Any) -> NDArray[Any]:
@@ -572,9 +576,9 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
         points, largest = self._validate(X, reset=False)
         centers, threads = self._centers(), self._threads()
         found = np.empty((points.shape[0], len(centers)), dtype=points.dtype)  # (n, k)
-        for part in by_scale(points, centers, largest):
+        for group in by_scale(points, centers, largest):
             with np.errstate(over="ignore", under="ignore"):
-                found[part.rows] = times_power(distances(part.points, part.centers, threads), part.exponent)
+                found[group.rows] = times_power(distances(group.points, group.centers, threads), group.exponent)
         return found
 
     def _check_going_on(self) -> None:

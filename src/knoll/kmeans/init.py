@@ -107,7 +107,7 @@ def refuse_light(weights: Floats | None, heaviest: float) -> None:
     if lightest < heaviest * _LIGHTEST:
         raise BadData(
             f"KMeans: the sample weights go from {lightest:.3g} to {heaviest:.3g}: beside the heaviest rows the sums "
-            "of the others leave float64. Give weights of less different size, or 0 to rows that should not count."
+            "of the others leave float64. Give weights of more similar size, or 0 to rows that should not count."
         )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
 from knoll import _core
 from knoll._common.blocks import Block
@@ -15,7 +15,7 @@ from knoll._common.exact_sums import ExactSums
 from knoll._common.loop import History, StepReport, iterate
 from knoll._common.passes import OneBlock, Passes, Run
 from knoll._common.rescale import Rescaling, largest_of
-from knoll._typing import Floats
+from knoll._typing import Bools, Floats, Labels
 from knoll.kmeans.assignment import (
     Memory,
     assign,
@@ -23,7 +23,9 @@ from knoll.kmeans.assignment import (
     exact_total_scatter,
     memory_for,
     memory_size,
+    round_moved,
     squared_error,
+    step,
     total_scatter,
 )
 from knoll.kmeans.empty_clusters import relocate
@@ -96,9 +98,9 @@ class TotalScatter:
     @property
     def bounded(self) -> tuple[float, float, float]:
         """The sum as two floats, and what it may be off by: their own rounding and that of the terms."""
-        d = len(self.origin)
-        if self.low is None:
-            return self.value, 0.0, (d + 4) * _UNIT * self.value
+        d, block = len(self.origin), _core.SCATTER_COLUMNS
+        if self.low is None:  # additions within a block of columns, and of blocks
+            return self.value, 0.0, (min(d, block) + (d - 1) // block + 4) * _UNIT * self.value
         return self.value, self.low, (4 * (d + 4) + 2) * _UNIT**2 * self.value
 
     @property
@@ -147,7 +149,7 @@ def _partial(block: Block, state: KMeansState, run: Run) -> KMeansSums:
         return partial(block, state, run.threads)
     if memory is None:
         memory = memory_for(block.points, k, "auto")
-    _, evaluated, again = memory.step(block.points, block.weights, state.centers, run.threads)
+    _, evaluated, again = step(memory, block, state.centers, run.threads)
     sums = KMeansSums(n, ExactSums.of_words(memory.sums), evaluated, again)
     run.memory.keep(memory)
     return sums
@@ -164,7 +166,7 @@ def round_sums(stats: KMeansSums, shape: tuple[int, ...], threads: int = 1) -> C
 
 def partial_remembered(block: Block, state: KMeansState, memory: Memory, threads: int) -> ClusterTable:
     """Do the same for all rows at once, with the memory of this very block, which skips what cannot have changed."""
-    relabelled, evaluated, again = memory.step(block.points, block.weights, state.centers, threads)
+    relabelled, evaluated, again = step(memory, block, state.centers, threads)
     return _remembered_table(state.centers.shape, memory, threads, evaluated, again, relabelled)
 
 
@@ -211,7 +213,7 @@ def average(
 class LloydResult:
     """Where the alternation ended: every point is with the closest of these centres."""
 
-    labels: NDArray[np.int32] | None  # (n,); None where the data came in blocks
+    labels: Labels | None  # (n,); None where the data came in blocks
     centers: Floats  # (k, d)
     masses: Floats  # (k,)
     inertia: float
@@ -263,7 +265,7 @@ class _Alternation:
         self._reports: list[KMeansReport] = []
         self._distances = self._rechecks = 0  # also those of the last assignment, which is no step
         self._cycle = _CycleDetector()
-        self._fixed = False  # the last step gave the centres that it began with, to the bit
+        self._before: Floats | None = None  # the centres that the last step began with
 
     def step(self, state: KMeansState) -> tuple[KMeansState, KMeansReport]:
         """Assign, fill empty clusters, average; make sure that the objective has its digits."""
@@ -283,7 +285,7 @@ class _Alternation:
             report = replace(report, objective=objective, error=0.0)
         self._reports.append(report)
         self._cycle.add(new.centers, report.objective)
-        self._fixed = np.array_equal(new.centers, state.centers)  # squares of small shifts may vanish from the report
+        self._before = state.centers
         return new, report
 
     def converged(self, _: list[StepReport]) -> bool:
@@ -294,7 +296,9 @@ class _Alternation:
     def result(self, state: KMeansState, kept: Floats, history: History) -> LloydResult:
         """Assign to the centres that are kept, unless the labels are theirs already."""
         memory = self._memory
-        if memory is not None and self._fixed and np.array_equal(kept, state.centers):
+        # a fixed point to the bit: squares of small shifts may vanish from the report
+        fixed = self._before is not None and np.array_equal(self._before, state.centers)
+        if memory is not None and fixed and np.array_equal(kept, state.centers):
             table = _remembered_table(kept.shape, memory, self._threads)
         else:
             table = self._assign(KMeansState(kept))
@@ -322,7 +326,7 @@ class _Alternation:
         self._rechecks += table.rechecks
         return table
 
-    def _relocate(self, table: ClusterTable, state: KMeansState, empty: NDArray[np.bool_]) -> ClusterTable | None:
+    def _relocate(self, table: ClusterTable, state: KMeansState, empty: Bools) -> ClusterTable | None:
         """Return the sums after each empty cluster received a far point; None where there is no such point."""
         found = relocate(self._passes, state.centers, empty, self._memory)
         if found is None:
@@ -337,7 +341,7 @@ class _Alternation:
         assert moves is not None
 
         def fill(high: Floats, low: Floats) -> None:
-            memory.round_moved(*moves.block, moves.rows, moves.to, high, threads, low)
+            round_moved(memory, moves.block, moves.rows, moves.to, high, threads, low)
 
         return ClusterTable.filled(state.centers.shape, fill, distances, rechecks, table.relabelled)
 
@@ -345,11 +349,7 @@ class _Alternation:
         """Take the mean of all rows from the sums of the clusters, then the scatter about it in one pass."""
         mass = float(np.add.reduce(table.masses))
         origin = np.add.reduce(table.coordinates, axis=0) / mass
-        if self._memory is not None:
-            value = total_scatter(self._passes.first(), origin, self._threads)
-        else:
-            value = squared_error(self._passes, origin[None])
-        return TotalScatter(origin, value, mass)
+        return TotalScatter(origin, total_scatter(self._passes, origin), mass)
 
     def _refine_scatter(self) -> bool:
         """Take the total scatter to a hundred bits, once a fit; return whether that is new."""

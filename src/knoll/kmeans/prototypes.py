@@ -22,7 +22,8 @@ from knoll._common.mixed_table import MixedTable
 from knoll._common.rescale import as_dtype, cast_in_range, extreme_exponent, times_power, weight_exponent
 from knoll._schema import Array, ArrayTuple, Columns, Real, Whole
 from knoll._typing import Codes, Floats, Ints
-from knoll.base import all_or_nothing, warn_caller
+from knoll.base import FitPredictMixin, all_or_nothing, warn_caller
+from knoll.engines import lazily
 from knoll.exceptions import BadData, ConvergenceWarning
 from knoll.validation import N_JOBS, RANDOM_STATE, VERBOSE, Choice, Number, draw_seed
 
@@ -64,6 +65,10 @@ class _Rows:
 
     def __len__(self) -> int:
         return len(self.weights)
+
+    def total(self, values: Floats) -> float:
+        """Return Σ wᵢ vᵢ in the order of the rows, in which no library of linear algebra need add them."""
+        return float((self.weights * values).sum())
 
     @property
     def arrays(self) -> tuple[Floats, Floats, NDArray[np.uint8], Codes, Codes]:
@@ -121,7 +126,7 @@ def update(rows: _Rows, labels: Ints, means: Floats, modes: Codes) -> tuple[Floa
     return new_means, new_modes
 
 
-class KPrototypes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, MixedEstimator):
+class KPrototypes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FitPredictMixin, ClusterMixin, MixedEstimator):
     """k-prototypes: k-means for numeric and categorical columns with missing values.
 
     A cluster is described by the means of its numbers and the most frequent levels of its categories. The distance of a
@@ -273,8 +278,11 @@ class KPrototypes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
                 f"KPrototypes: n_samples={count:g} should be >= n_clusters={self.n_clusters}. Take fewer clusters."
             )
         heavy = 0 if weights is None else weight_exponent(float(weights.max()))
-        found = canonical(table, times_power(weights, -heavy), threads)
-        exponent = _exponent(table.numeric)
+        if weights is not None:
+            scaled = times_power(weights, -heavy)
+            weights = np.where(weights > 0, np.maximum(scaled, np.finfo(np.float64).tiny), 0.0)  # no row is lost
+        found = canonical(table, weights, threads)
+        exponent = _exponent(found.table.numeric)  # of the rows that count
         rows = _Rows.of(found.table, found.weights, exponent, threads)
         gamma = _balance(rows) if self.gamma is None else float(times_power(float(self.gamma), -2 * exponent))
         gamma = min(gamma, _MOST)
@@ -287,9 +295,8 @@ class KPrototypes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         self.unit_exponent_, self.unit_gamma_ = exponent, gamma
         self.history_ = {**best.history, "objective": times_power(best.history["objective"], 2 * exponent + heavy)}
         self.n_iter_ = len(best.history["iteration"])
-        self.labels_, least = self._assigned(table)
-        each = np.ones(len(table)) if weights is None else times_power(weights, -heavy)
-        self.inertia_ = float(times_power(float(each @ least), 2 * exponent + heavy))
+        self.labels_ = self._assigned(table)[0]
+        self.inertia_ = float(times_power(best.inertia, 2 * exponent + heavy))
         if not best.converged:
             warn_caller(
                 f"KPrototypes: labels still changed in iteration {self.max_iter}. Increase max_iter.",
@@ -297,25 +304,8 @@ class KPrototypes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
             )
         return self
 
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> NDArray[np.int64]:
-        """Cluster the rows of X and return their labels.
-
-        Parameters
-        ----------
-        X : data frame or array-like of shape (n_samples, n_features)
-            The rows.
-        y : ignored
-        sample_weight : array-like of shape (n_samples,), optional
-            A weight of w counts like w repetitions of the row.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            `labels_`.
-        """
-        return self.fit(X, sample_weight=sample_weight).labels_
-
-    def predict(self, X: Any) -> NDArray[np.int64]:
+    @lazily
+    def predict(self, X: Any) -> Ints:
         """Find the nearest prototype of each row; ties go to the lowest number.
 
         Parameters
@@ -330,6 +320,7 @@ class KPrototypes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         """
         return self._assigned(self._table(X)[0])[0]
 
+    @lazily
     def transform(self, X: Any) -> NDArray[Any]:
         """Compute the partial distance of each row to each prototype; squared, as in the objective.
 
@@ -367,7 +358,10 @@ class KPrototypes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         table, weights = self._weighted(X, sample_weight)
         rows, means, gamma, exponent = self._in_units(table)
         least = assign(rows, means, self.cluster_modes_, gamma)[1]
-        return -float(times_power(float(least.sum() if weights is None else least @ weights), 2 * exponent))
+        heavy = 0 if weights is None else weight_exponent(float(weights.max()))
+        shares = 1.0 if weights is None else times_power(weights, -heavy)
+        total = math.fsum((least * shares).tolist())  # no order changes a bit of it
+        return -float(times_power(total, 2 * exponent + heavy))
 
     def estimate_cost(self, X: Any) -> Cost:
         """Estimate memory and processor time of a fit, before it runs.
@@ -395,41 +389,31 @@ class KPrototypes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
     # ---- inside ----------------------------------------------------------------------------------------------------
 
     def _best(self, rows: _Rows, gamma: float, seed: int) -> _Run:
-        best: _Run | None = None
-        for restart in range(self.n_init):
+        def run(restart: int) -> _Run:
             generator = np.random.Generator(np.random.Philox(key=[seed, _START], counter=[0, 0, 0, restart]))
             means, modes = _start(rows, gamma, self.n_clusters, self.init, generator)
-            run = self._run(rows, gamma, _Prototypes(means, modes, np.full(len(rows), -1)), restart)
-            if best is None or run.inertia < best.inertia:
-                best = run
-        assert best is not None
-        return best
+            return self._run(rows, gamma, _Prototypes(means, modes, np.full(len(rows), -1)), restart)
+
+        return min((run(restart) for restart in range(self.n_init)), key=lambda run: run.inertia)
 
     def _run(self, rows: _Rows, gamma: float, state: _Prototypes, restart: int) -> _Run:
         def step(state: _Prototypes) -> tuple[_Prototypes, StepReport]:
             labels, least = assign(rows, state.means, state.modes, gamma)
             changed = float(np.count_nonzero(labels != state.labels))
-            report = StepReport(float(rows.weights @ least), changed)
+            report = StepReport(rows.total(least), changed)
             if changed == 0:
                 return state, report  # a fixed point: the prototypes are those of these labels
             means, modes = update(rows, labels, state.means, state.modes)
             means, modes = _relocated(rows, labels, least, means, modes)
             return _Prototypes(means, modes, labels), report
 
-        reports: list[StepReport] = []
-        show = live(f"KPrototypes, start {restart}", int(self.verbose))
-
-        def hook(iteration: int, report: StepReport) -> None:
-            reports.append(report)
-            if show is not None:
-                show(iteration, report)
-
         def settled(reports: list[StepReport]) -> bool:
             return reports[-1].changed == 0
 
+        hook = live(f"KPrototypes, start {restart}", int(self.verbose))
         state, history = iterate(step, state, max_iter=self.max_iter, stop=settled, hook=hook)
         least = assign(rows, state.means, state.modes, gamma)[1]
-        return _Run(state, history, settled(reports), float(rows.weights @ least))
+        return _Run(state, history, bool(history["changed"][-1] == 0), rows.total(least))
 
     def _in_units(self, table: MixedTable) -> tuple[_Rows, Floats, float, int]:
         exponent = int(self.unit_exponent_)
@@ -490,7 +474,7 @@ def _start(rows: _Rows, gamma: float, k: int, init: str, generator: np.random.Ge
         drawn = np.searchsorted(ends, generator.random(2 + int(math.log(k))) * ends[-1], side="right")
         drawn = np.minimum(drawn, n - 1)
         trial = np.minimum(costs(rows, *_as_prototypes(rows, drawn, mean, mode), gamma), least)  # (trials, n)
-        best = int((trial @ rows.weights).argmin())
+        best = int((trial * rows.weights).sum(axis=1).argmin())
         least = trial[best]
         chosen.append(int(drawn[best]))
     return _as_prototypes(rows, chosen, mean, mode)

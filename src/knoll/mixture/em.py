@@ -6,6 +6,7 @@ y = (x − origin)·scale; `means`, `covariances_` and the like of a `MixtureSta
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,7 +20,7 @@ from knoll._common.exact_sums import ExactSums
 from knoll._common.loop import StepReport
 from knoll._common.passes import Passes, Run
 from knoll._common.rescale import exponent_of, times_power
-from knoll._typing import Floats
+from knoll._typing import Bools, Floats, Ints
 from knoll.gaussian.covariance import Covariance, Full
 from knoll.gaussian.moments import SCATTER_COLUMNS, SCATTER_FULL, SCATTER_NONE, Moments
 from knoll.gaussian.steps import GaussianState
@@ -73,7 +74,7 @@ class Centering:
         """The pooled variances of the columns, (d,)."""
         return self.covariance if self.covariance.ndim == 1 else self.covariance.diagonal()
 
-    @property
+    @functools.cached_property
     def deviations(self) -> Floats:
         """The pooled standard deviations of the columns, (d,)."""
         return np.sqrt(np.maximum(self.variances, 0.0))
@@ -118,7 +119,19 @@ class MixtureState:
     covariance: Covariance
     noise: Noise | None
     centering: Centering
-    centers: Floats | None = None  # (k, d) about which the next moments are taken; None: `_centers` chooses
+    centers: Floats | None = None  # (k, d) about which the next moments are taken; None: `sum_centers` chooses
+
+    @functools.cached_property
+    def sum_centers(self) -> Floats:
+        """The points (k, d) about which the moments are taken: the means, or 0 where that loses no digits."""
+        shape = self.covariance
+        if self.centers is not None:
+            return self.centers
+        if not shape.own_matrices or shape.means.shape[1] <= 3:
+            return shape.means
+        variances = shape.diagonals(shape.covariances_)  # (k, d)
+        near = (np.square(shape.means) <= _NEAR * variances).all(axis=1, keepdims=True)
+        return np.where(near, 0.0, shape.means)
 
     @property
     def means(self) -> Floats:
@@ -209,7 +222,7 @@ def partial(block: Block, state: MixtureState, threads: int) -> MixtureSums:
         block.points,
         block.weights,
         *state.model(),
-        _centers(state),
+        state.sum_centers,
         stats.scatter,
         stats.sums.words,
         stats.sums.used,
@@ -223,7 +236,7 @@ def _partial(block: Block, state: MixtureState, run: Run) -> MixtureSums:
     return partial(block, state, run.threads)
 
 
-def partial_labels(block: Block, labels: NDArray[np.int64], state: MixtureState, threads: int) -> MixtureSums:
+def partial_labels(block: Block, labels: Ints, state: MixtureState, threads: int) -> MixtureSums:
     """Sum for hard labels (m,); those below 0 count as noise. Shape, centering and centers are the state's."""
     return _partial_assigned(block, None, np.asarray(labels, dtype=np.int64), state, threads)
 
@@ -234,7 +247,7 @@ def partial_resp(block: Block, resp: Floats, state: MixtureState, threads: int) 
 
 
 def _partial_assigned(
-    block: Block, resp: Floats | None, labels: NDArray[np.int64] | None, state: MixtureState, threads: int
+    block: Block, resp: Floats | None, labels: Ints | None, state: MixtureState, threads: int
 ) -> MixtureSums:
     stats = _workspace(state, len(block.points), expected=False)
     units = state.centering.origin, state.centering.scale
@@ -244,7 +257,7 @@ def _partial_assigned(
         resp,
         labels,
         *units,
-        _centers(state),
+        state.sum_centers,
         stats.scatter,
         stats.sums.words,
         stats.sums.used,
@@ -312,7 +325,7 @@ def expect(
     threads: int,
     *,
     resp: Floats | None = None,
-    labels: NDArray[np.int64] | None = None,
+    labels: Ints | None = None,
     log_prob: Floats | None = None,
 ) -> None:
     """Fill the arrays that are not None.
@@ -336,17 +349,6 @@ def log_joint(points: NDArray[Any], state: MixtureState, threads: int) -> Floats
 # ---- inside --------------------------------------------------------------------------------------------------------
 
 
-def _centers(state: MixtureState) -> Floats:
-    if state.centers is not None:
-        return state.centers
-    shape = state.covariance
-    if not shape.own_matrices or shape.means.shape[1] <= 3:
-        return shape.means
-    variances = shape.diagonals(shape.covariances_)  # (k, d)
-    near = (np.square(shape.means) <= _NEAR * variances).all(axis=1, keepdims=True)
-    return np.where(near, 0.0, shape.means)
-
-
 def _second(d: int, scatter: int) -> int:
     return {SCATTER_NONE: 0, SCATTER_COLUMNS: d, SCATTER_FULL: d * (d + 1) // 2}[scatter]
 
@@ -368,7 +370,7 @@ class _Rounded:
     mass: Floats  # (k,) Σwλ, 0 for the dead
     mean: Floats  # (k, d) eq. 2.7
     covariance: Floats | None  # eq. 2.8, about the new mean
-    alive: NDArray[np.bool_]  # (k,)
+    alive: Bools  # (k,)
     far: float  # how far the new means lie from the centers, in variances
 
 
@@ -380,7 +382,7 @@ def _moments(stats: MixtureSums, state: MixtureState, threads: int = 1) -> _Roun
         stats.sums.words,
         stats.sums.used,
         stats.peaks,
-        _centers(state),
+        state.sum_centers,
         stats.scatter,
         DEAD,
         head,
@@ -399,7 +401,7 @@ def _recentred(moments: _Rounded, state: MixtureState) -> MixtureState | None:
     if state.centers is not None:
         return None
     if moments.far > _FAR:
-        return replace(state, centers=np.where(moments.alive[:, None], moments.mean, _centers(state)))
+        return replace(state, centers=np.where(moments.alive[:, None], moments.mean, state.sum_centers))
     return None
 
 

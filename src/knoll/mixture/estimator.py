@@ -9,113 +9,44 @@ import functools
 import math
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from knoll import _core
 from knoll._common import seeding
 from knoll._common.cost import Cost, linear_cost
-from knoll._common.loop import History, StepReport, iterate, live
-from knoll._common.rescale import Rescaling, as_dtype, cast_in_range, exponent_of, times_power, weight_exponent
-from knoll._schema import Array, Boolean, Columns, Real, Text, Whole
-from knoll._typing import Floats
-from knoll.base import Estimator, all_or_nothing, warn_caller
-from knoll.engines import open_passes
-from knoll.exceptions import (
-    BadData,
-    CollapsedComponentWarning,
-    ConvergenceWarning,
-    InvalidParameter,
-    SuspiciousResultWarning,
-)
-from knoll.gaussian.covariance import COVARIANCE_TYPES, Covariance
+from knoll._common.loop import StepReport
+from knoll._common.rescale import Rescaling, as_dtype, cast_in_range, exponent_of, times_power
+from knoll._schema import Array, Real
+from knoll._typing import Floats, Ints
+from knoll.base import all_or_nothing
+from knoll.engines import fit_collection, open_passes
+from knoll.exceptions import InvalidParameter, SuspiciousResultWarning
+from knoll.gaussian.covariance import COVARIANCE_TYPES
 from knoll.gaussian.moments import FLOOR, LEAST, NARROWEST, narrowest
 from knoll.mixture import em
+from knoll.mixture.base import ROUNDING, Mixture, Run, best_run, fitted_attributes, fitted_shape, normal_rows
 from knoll.mixture.em import Centering, MixtureState, Noise
 from knoll.mixture.init import Start, check_initial
 from knoll.mixture.preprocess import MixtureRows, summarize, summarize_blocks
-from knoll.validation import (
-    N_JOBS,
-    RANDOM_STATE,
-    VERBOSE,
-    Choice,
-    Flag,
-    Number,
-    check_parameters,
-    check_points,
-    check_weights,
-    draw_seed,
-)
+from knoll.validation import Choice, Flag, Number, check_points, check_weights, draw_seed, is_lazy
 
 _ROWS = 16 * _core.GRAIN  # at a time, where something is held for each row and component
 _DIFFERENT = 400  # powers of two between lengths whose squares no one unit has
-_SCALED = ("column_exponents_", "scaled_means_", "scaled_precisions_cholesky_")  # only where the data is extreme
 _LOSSY = 2.0**10  # beside a difference so many times as large, values lose three digits
 _NARROW = 2.0**26  # a component so much narrower than its distance from the origin: 2⁻⁵³ of that is half its digits
 _COARSE = 2.0**-960  # sums of weighted values below this lose digits: the numbers near them are few
-_COMPONENT = 2  # purpose of the random numbers that choose components, numbered as in the core
-
-
-# Shares are rounded: float32 rounds each by 2⁻²⁴ of it, a start in float32 may be off by 1e-6 in all (`check_initial`),
-# and sums of float64 by a few units of 2⁻⁵³.
-_ROUNDING = 2e-6
-
-
-def _fitted_shape(model: Any) -> type[Covariance]:
-    return COVARIANCE_TYPES[model.covariance_type_]
-
-
-def _sides(model: Any) -> str:
-    return _fitted_shape(model).sides
-
-
-def _wrong_covariances(model: Any, array: NDArray[Any]) -> str:
-    return _fitted_shape(model).covariance_fault(array)
-
-
-def _wrong_factors(model: Any, array: NDArray[Any]) -> str:
-    return _fitted_shape(model).factor_fault(array)
-
-
-def _wrong_user_factors(model: Any, array: NDArray[Any]) -> str:
-    """Factors in the units of X: where the scaled ones are read in their stead they may leave float64."""
-    if _is_scaled(model):
-        return _wrong_covariances(model, array)
-    if found := [name for name in _SCALED if name in vars(model)]:
-        return f"comes with {found[0]}, and column_exponents_ is missing"
-    return _wrong_factors(model, array) if np.isfinite(array).all() else "has entries that are not finite"
-
-
-def _is_scaled(model: Any) -> bool:
-    return getattr(model, "column_exponents_", None) is not None
 
 
 def _wrong_shares(model: Any) -> str:
     total = float(np.sum(model.weights_, dtype=np.float64)) + float(model.noise_weight_)
-    return "" if abs(total - 1) <= _ROUNDING else f"and weights_ sum to {total:.9g}, and must sum to 1"
+    return "" if abs(total - 1) <= ROUNDING else f"and weights_ sum to {total:.9g}, and must sum to 1"
 
 
-@dataclass(frozen=True)
-class _Run:
-    """One run of EM from one start."""
-
-    state: MixtureState
-    history: History
-    converged: bool
-
-    @property
-    def bound(self) -> float:
-        """The last lower bound; −inf when no step was made."""
-        objective = self.history["objective"]
-        return float(objective[-1]) if len(objective) else -math.inf
-
-
-class GaussianMixture(DensityMixin, Estimator):
+class GaussianMixture(Mixture):
     """A mixture of Gaussians, fitted by the EM algorithm.
 
     The density is p(x) = Σ_c π_c N(x | μ_c, Σ_c); EM increases its log-likelihood from a start.
@@ -137,6 +68,10 @@ class GaussianMixture(DensityMixin, Estimator):
         So many starts; the one that ends with the largest lower bound is kept.
     init_params : {"kmeans", "k-means++", "random", "random_from_data"}, default="kmeans"
         Where EM begins: labels of k-means; rows far apart, or any rows, as means; responsibilities by chance.
+    init_size : int or None, default=None
+        Draw a start by name from at most so many distinct rows, chosen by their contents, and those of much weight.
+        None: from all rows in `fit`, from 20 000 in `fit_blocks` and for dask collections. With the same number all of
+        them give the same bits.
     weights_init : array-like of shape (n_components,), optional
         π at the start.
     means_init : array-like of shape (n_components, n_features), optional
@@ -232,47 +167,21 @@ class GaussianMixture(DensityMixin, Estimator):
     """
 
     _rules: ClassVar = {
-        "n_components": (Number(1, whole=True),),
+        **Mixture._rules,
         "covariance_type": (Choice(COVARIANCE_TYPES),),
-        "tol": (Number(0),),
-        "reg_covar": (Number(0),),
-        "max_iter": (Number(0, whole=True),),
-        "n_init": (Number(1, whole=True),),
-        "init_params": (Choice(("kmeans", "k-means++", "random", "random_from_data")),),
-        "random_state": RANDOM_STATE,
+        "init_size": (None, Number(1, whole=True)),
         "warm_start": (Flag(),),
-        "verbose": VERBOSE,
-        "verbose_interval": (Number(1, whole=True),),
         "fixed_variance": (None, Number(0, strict=True)),
         "noise": (Flag(), Number(0, strict=True)),
         "stop": (Choice(("likelihood", "parameters")),),
-        "n_jobs": N_JOBS,
     }
     _fitted: ClassVar = {
-        "covariance_type_": Text(COVARIANCE_TYPES),
-        "column_exponents_": Array("d", "int64", low=-4096, high=4096, missing=True),
-        "means_": Array("k d"),
-        "weights_": Array("k", low=0, high=1 + _ROUNDING),
-        # squares of 1e160 are infinite, and their inverses 0: methods read the factors alone
-        "covariances_": Array(_sides, finite=False, also=lambda model, array: _wrong_covariances(model, array)),
-        "precisions_": Array(_sides, finite=False, also=lambda model, array: _wrong_covariances(model, array)),
-        "precisions_cholesky_": Array(
-            _sides, finite=False, also=lambda model, array: _wrong_user_factors(model, array)
-        ),
-        "scaled_means_": Array("k d", "float64", when=_is_scaled, missing=True),
-        "scaled_precisions_cholesky_": Array(
-            _sides, "float64", when=_is_scaled, missing=True, also=lambda model, array: _wrong_factors(model, array)
-        ),
-        "fixed_variance_": Real(0, strict=True, when=lambda model: _fitted_shape(model).free_type is not None),
+        **fitted_attributes("d", COVARIANCE_TYPES),
+        "fixed_variance_": Real(0, strict=True, when=lambda model: fitted_shape(model).free_type is not None),
         "noise_log_density_": Real(high=sys.float_info.max, finite=False),  # −inf: no noise
-        "noise_weight_": Real(0, 1 + _ROUNDING, also=lambda model, _: _wrong_shares(model)),
-        "noise_box_": Array(lambda model: "2 d" if model.noise_log_density_ > -math.inf else "0 d", "float64"),
+        "noise_weight_": Real(0, 1 + ROUNDING, also=lambda model, _: _wrong_shares(model)),
+        "noise_box_": Array(lambda model: "2 d" if model._has_noise else "0 d", "float64"),
         "labels_": Array("n", "int64", low=-1, below="k", missing=True),
-        "n_iter_": Whole(side="steps"),
-        "lower_bounds_": Array("steps", "float64", finite=False),
-        "lower_bound_": Real(finite=False),
-        "converged_": Boolean(),
-        "history_": Columns(),
     }
 
     def __init__(
@@ -285,6 +194,7 @@ class GaussianMixture(DensityMixin, Estimator):
         max_iter: int = 100,
         n_init: int = 1,
         init_params: str = "kmeans",
+        init_size: int | None = None,
         weights_init: ArrayLike | None = None,
         means_init: ArrayLike | None = None,
         precisions_init: ArrayLike | None = None,
@@ -304,6 +214,7 @@ class GaussianMixture(DensityMixin, Estimator):
         self.max_iter = max_iter
         self.n_init = n_init
         self.init_params = init_params
+        self.init_size = init_size
         self.weights_init = weights_init
         self.means_init = means_init
         self.precisions_init = precisions_init
@@ -336,33 +247,18 @@ class GaussianMixture(DensityMixin, Estimator):
             The estimator itself.
         """
         self._check_parameters()
+        if is_lazy(X):
+            return fit_collection(self, X, sample_weight)
         points = check_points(X, estimator=self, finite=False)
         weights = check_weights(sample_weight, len(points), owner="GaussianMixture")
-        rows = summarize(points, weights, **self._summary_parameters())
-        state = self._fit(rows, draw_seed(self.random_state))
+        seed = draw_seed(self.random_state)
+        rows = summarize(points, weights, seed=seed, **self._summary_parameters())
+        state = self._fit(rows, seed)
         labels = np.empty(len(points), dtype=np.int64)
-        self._expect(points, rows.threads, labels=labels)
+        self._expect(points, labels=labels)
         self.labels_ = labels
         self._warn_of_collapse(state, rows, points, labels if weights is None else np.where(weights > 0, labels, -2))
         return self
-
-    def fit_predict(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> NDArray[np.int64]:
-        """Fit the mixture to the rows of X and return their labels.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The points.
-        y : ignored
-        sample_weight : array-like of shape (n_samples,), optional
-            A weight of w counts like w repetitions of the row.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            `labels_`.
-        """
-        return self.fit(X, sample_weight=sample_weight).labels_
 
     @all_or_nothing
     def fit_blocks(self, make_blocks: Callable[[], Iterable[Any]], *, engine: Any = None) -> Self:
@@ -373,8 +269,8 @@ class GaussianMixture(DensityMixin, Estimator):
         make_blocks : callable
             Returns a fresh iterator over blocks of rows: arrays, or pairs (array, sample_weight). It is called once for
             a summary of all rows and once an iteration. The cuts do not change the result, nor does it differ from
-            `fit` from the same start. A start by name is drawn from at most 20 000 distinct rows, and those of much
-            weight: which, depends on their contents and the seed, not on their order.
+            `fit` from the same start. A start by name is drawn from at most `init_size` distinct rows, 20 000 if that
+            is None, and those of much weight: which, depends on their contents and the seed, not on their order.
         engine : dask Client or object with a method `passes`, optional
             Who computes; None: this process, block by block. The result has the same bits.
 
@@ -440,46 +336,36 @@ class GaussianMixture(DensityMixin, Estimator):
             "one_unit": shape.isotropic,
             "matrix": shape.pooled_matrix,
             "threads": self._threads(),
+            "init_size": self.init_size,
         }
 
     def _fit(self, rows: MixtureRows, seed: int) -> MixtureState:
         """Run EM from each start, and set the fitted attributes of the best; labels are the caller's."""
         k, d = self.n_components, len(rows.centering.origin)
-        if rows.count < k:
-            raise BadData(
-                f"GaussianMixture: Expected n_samples >= n_components but got n_components = {k}, "
-                f"n_samples = {rows.count:g}. Take fewer components."
-            )
+        self._refuse_few(rows.count)
         initial = check_initial(k, d, self.covariance_type, self.weights_init, self.means_init, self.precisions_init)
         shape = COVARIANCE_TYPES[self.covariance_type]
         start = Start(self.init_params, k, shape, self.fixed_variance, self.noise, self.reg_covar, initial, seed)
         distinct = functools.cache(lambda: seeding.multiset(*rows.sample, rows.threads))
+        step = functools.partial(em.step, rows.passes, reg_covar=rows.scaling.to_units(self.reg_covar, length=2))
         warm = bool(self.warm_start and hasattr(self, "converged_"))
         if warm:
             self._check_warm((k, d))
-        best: _Run | None = None
-        for restart in range(1 if warm else self.n_init):
-            if warm:
-                state, before = self._warm_state(rows), self.lower_bound_ + rows.scaling.log_volume
-            else:
-                state, before = start.state(rows, distinct, restart), -math.inf
-            run = self._run_em(rows, state, before, restart)
-            if best is None or run.bound > best.bound:
-                best = run
-        assert best is not None
+        before = self.lower_bound_ + rows.scaling.log_volume if warm else -math.inf
+
+        def run(restart: int) -> Run[MixtureState]:
+            state = self._warm_state(rows) if warm else start.state(rows, distinct, restart)
+            return self._run_em(step, state, rows.centering.deviations, restart, before)
+
+        best = best_run(run(restart) for restart in range(1 if warm else self.n_init))
         self._keep(best, rows, from_rows=not warm and self.means_init is None)
-        if not best.converged and self.max_iter > 0:
-            warn_caller(
-                "GaussianMixture: Best performing initialization did not converge. Try different init parameters, or "
-                "increase max_iter, tol, or check for degenerate data.",
-                ConvergenceWarning,
-            )
+        self._warn_unless_converged(best)
         return best.state
 
     def _check_warm(self, shape: tuple[int, int]) -> None:
         """Refuse to go on from a model of another shape."""
         k, d = shape
-        name, noisy = self.covariance_type_, self.noise_log_density_ > -math.inf
+        name, noisy = self.covariance_type_, self._has_noise
         if self.means_.shape == shape and name == self.covariance_type and noisy == (self.noise is not False):
             return
         raise InvalidParameter(
@@ -488,54 +374,12 @@ class GaussianMixture(DensityMixin, Estimator):
             f"{' with noise' if self.noise is not False else ''}. Set warm_start=False."
         )
 
-    def _run_em(self, rows: MixtureRows, state: MixtureState, before: float, restart: int) -> _Run:
-        """Run EM from a start; `before` is the lower bound that the first iteration is compared with.
+    def _settled(self, last: StepReport, before: float) -> bool:
+        if self.stop == "parameters":
+            return bool(last.changed <= self.tol)
+        return super()._settled(last, before)
 
-        A clipped component leaves a state that had it below the floor, so that step may lower the likelihood. Without
-        reg_covar such a run is made again with the component held above the floor all along: then every step is the
-        exact maximiser among states that the one before belongs to (eq. 2.11).
-        """
-        while True:
-            run, fallen = self._run_once(rows, state, before, restart)
-            if not fallen or self.reg_covar > 0:
-                return run
-            state = replace(state, covariance=state.covariance.with_floor(fallen, rows.centering.deviations))
-
-    def _run_once(
-        self, rows: MixtureRows, state: MixtureState, before: float, restart: int
-    ) -> tuple[_Run, tuple[int, ...]]:
-        """Run EM until it settles, or a component that was not held at the start is clipped: also return those."""
-        held = set(state.covariance.held)
-        reg_covar = rows.scaling.to_units(self.reg_covar, length=2)
-        newest = [state]
-
-        def step(state: MixtureState) -> tuple[MixtureState, StepReport]:
-            newest[0], report = em.step(rows.passes, state, reg_covar=reg_covar)
-            return newest[0], report
-
-        def fallen(state: MixtureState) -> tuple[int, ...]:
-            return tuple(sorted({c for c, _ in set(state.covariance.held) - held}))
-
-        def settled(reports: list[StepReport]) -> bool:
-            last = reports[-1]
-            if self.reg_covar == 0 and newest[0].covariance.held and fallen(newest[0]):
-                return True
-            if self.stop == "parameters":
-                return last.changed <= self.tol
-            return abs(last.objective - (reports[-2].objective if len(reports) > 1 else before)) < self.tol  # eq. 2.10
-
-        reports: list[StepReport] = []
-        show = live(f"GaussianMixture, start {restart}", int(self.verbose))
-
-        def hook(iteration: int, report: StepReport) -> None:
-            reports.append(report)
-            if show is not None and iteration % self.verbose_interval == 0:
-                show(iteration, report)
-
-        state, history = iterate(step, state, max_iter=self.max_iter, stop=settled, hook=hook)
-        return _Run(state, history, bool(reports) and settled(reports)), fallen(state)
-
-    def _keep(self, best: _Run, rows: MixtureRows, from_rows: bool) -> None:
+    def _keep(self, best: Run[MixtureState], rows: MixtureRows, from_rows: bool) -> None:
         """Set the fitted attributes, in the units and the dtype of the data; `from_rows`: so are the initial means.
 
         Where the data was scaled, the scaled parameters are kept as well: they are what the methods compute with.
@@ -543,24 +387,17 @@ class GaussianMixture(DensityMixin, Estimator):
         state, dtype, centering = best.state, rows.dtype, rows.centering
         moved = len(best.history["objective"]) > 0 or from_rows
         exponents = rows.scaling.columns(len(centering.origin)) - centering.exponent  # of one centered unit, (d,)
-        pairs, factors = state.covariance.covariance_powers(exponents), state.covariance.factor_powers(exponents)
         means = rows.scaling.up(state.means)
         if len(rows.box) and moved:  # a mean of values that underflow, or are subnormal, lies in the box of the data
             coarse = np.minimum(np.abs(rows.box), np.abs(rows.scaling.down(rows.box))).max(axis=0) < _COARSE
             inside = coarse & (state.weights[:, None] > 0)  # (k, d)
             means = np.where(inside, np.clip(means, *rows.box), means)
-        with np.errstate(over="ignore", under="ignore"):
-            self.weights_ = state.weights.astype(dtype)
-            self.means_ = cast_in_range(means, dtype)
-            self.covariances_ = cast_in_range(times_power(state.covariance.covariances_, pairs), dtype)
-            self.precisions_ = cast_in_range(times_power(state.covariance.precisions_, -pairs), dtype)
-            choleskys = times_power(state.covariance.precisions_cholesky_, -factors)
-            self.precisions_cholesky_ = cast_in_range(choleskys, dtype)
-            if self.fixed_variance is not None:  # what was held, not what two changes of units made of it
+        self.weights_ = state.weights.astype(dtype)
+        self._keep_gaussians(state.covariance, means, exponents, dtype)
+        if self.fixed_variance is not None:  # what was held, not what two changes of units made of it
+            with np.errstate(over="ignore", under="ignore"):
                 self.covariances_ = cast_in_range(np.full(self.n_components, float(self.fixed_variance)), dtype)
-        for name in _SCALED:
-            if hasattr(self, name):
-                delattr(self, name)  # of an earlier fit
+        self._forget_scaled()
         if rows.scaling:
             self.column_exponents_ = exponents
             self.scaled_means_ = state.means * centering.scale
@@ -571,17 +408,12 @@ class GaussianMixture(DensityMixin, Estimator):
         self.noise_weight_ = 0.0 if noise is None else noise.weight
         self.noise_log_density_ = -math.inf if noise is None else noise.log_density_in() - volume
         self.noise_box_ = rows.box if noise is not None else rows.box[:0]
-        history = {**best.history, "objective": best.history["objective"] - volume}
-        self.converged_ = best.converged
-        self.n_iter_ = len(history["iteration"])
-        self.lower_bounds_ = history["objective"].copy()
-        self.lower_bound_ = best.bound - volume
-        self.history_ = history
+        self._keep_run(best, volume)
 
     # ---- warnings --------------------------------------------------------------------------------------------------
 
     def _warn_of_collapse(
-        self, state: MixtureState, rows: MixtureRows, points: NDArray[Any] | None, labels: NDArray[np.int64] | None
+        self, state: MixtureState, rows: MixtureRows, points: NDArray[Any] | None, labels: Ints | None
     ) -> None:
         """Name the components that are dead, that were floored, and that reg_covar alone keeps from being singular."""
         centering, names = rows.centering, getattr(self, "feature_names_in_", None)
@@ -599,11 +431,7 @@ class GaussianMixture(DensityMixin, Estimator):
             )
         elif self.reg_covar > 0:
             propped = state.covariance.singular_without(reg_covar, pooled)
-        for dead in np.flatnonzero(state.weights == 0):
-            self._warn(
-                f"component {dead} is dead: no point is left to it, and its weight is 0. "
-                "Take fewer components, or another start."
-            )
+        self._warn_of_dead(state.weights, "point")
         for c, column in sorted({**propped, **floored}.items()):
             if c >= 0 and state.weights[c] == 0:
                 continue
@@ -623,148 +451,9 @@ class GaussianMixture(DensityMixin, Estimator):
                 who = f"component {c} has" if c >= 0 else "all components have"
                 self._warn(f"{who} collapsed ({state.covariance.collapse_reason(name)}); {remedy}")
 
-    def _warn(self, sentence: str, category: type[Warning] = CollapsedComponentWarning) -> None:
-        warn_caller(f"GaussianMixture: {sentence}", category)
-
     # ---- answers ---------------------------------------------------------------------------------------------------
 
-    def predict(self, X: ArrayLike) -> NDArray[np.int64]:
-        """Find the most likely component of each row; ties go to the lowest number, noise is −1.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The points.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            The labels.
-        """
-        points = self._points(X)
-        labels = np.empty(len(points), dtype=np.int64)
-        self._expect(points, self._threads(), labels=labels)
-        return labels
-
-    def predict_proba(self, X: ArrayLike) -> NDArray[Any]:
-        """Compute the responsibilities λ of the components for each row (eq. 2.5).
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The points.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_components), or one column more
-            They sum to one. With noise the last column is the noise's.
-        """
-        points = self._points(X)
-        resp = np.empty((len(points), len(self.weights_) + (self.noise_log_density_ > -math.inf)))
-        self._expect(points, self._threads(), resp=resp)
-        return resp.astype(points.dtype, copy=False)
-
-    def score_samples(self, X: ArrayLike) -> NDArray[Any]:
-        """Compute log p(xᵢ) for each row (the logarithm of eq. 2.1).
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The points.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            The logarithm of the density at each point.
-        """
-        points = self._points(X)
-        return as_dtype(self._log_prob(points), points.dtype)
-
-    def score(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
-        """Compute the log-likelihood per row: the mean of `score_samples`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The points.
-        y : ignored
-        sample_weight : array-like of shape (n_samples,), optional
-            A weight of w counts like w repetitions of the row.
-
-        Returns
-        -------
-        float
-            Σ w log p(x) / Σ w.
-        """
-        points, weights = self._weighted(X, sample_weight)
-        if weights is not None:
-            weights = times_power(weights, -weight_exponent(float(weights.max())))
-        return _mean(self._log_prob(points), weights)
-
-    def aic(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Compute Akaike's criterion, −2ℓ + 2ν: the smaller the better (eq. 2.13).
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The points.
-        sample_weight : array-like of shape (n_samples,), optional
-            A weight of w counts like w repetitions of the row.
-
-        Returns
-        -------
-        float
-            The criterion.
-        """
-        points, weights = self._weighted(X, sample_weight)
-        return -2 * _total(self._log_prob(points), weights) + 2 * self._n_parameters()
-
-    def bic(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Compute the Bayesian information criterion, −2ℓ + ν log n: the smaller the better (eq. 2.13).
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The points.
-        sample_weight : array-like of shape (n_samples,), optional
-            A weight of w counts like w repetitions of the row, also in n.
-
-        Returns
-        -------
-        float
-            The criterion.
-        """
-        points, weights = self._weighted(X, sample_weight)
-        return -2 * _total(self._log_prob(points), weights) + self._penalty(points, weights)
-
-    def icl(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Compute the integrated completed likelihood: BIC of the points with their labels (eq. 2.14).
-
-        Components that overlap cost something here, so it counts groups where BIC counts Gaussians.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The points.
-        sample_weight : array-like of shape (n_samples,), optional
-            A weight of w counts like w repetitions of the row, also in n.
-
-        Returns
-        -------
-        float
-            The criterion: the smaller the better, and never below `bic`.
-        """
-        points, weights = self._weighted(X, sample_weight)
-        (scaling, state), threads, best = self._model(), self._threads(), np.empty(len(points))
-        for begin in range(0, len(points), _ROWS):  # (n, k) is never held
-            rows = slice(begin, begin + _ROWS)
-            best[rows] = em.log_joint(scaling.down(points[rows]), state, threads).max(axis=1)
-        if state.noise is not None and state.noise.weight > 0:
-            np.maximum(best, math.log(state.noise.weight) + state.noise.log_density_in(), out=best)
-        best -= scaling.log_volume
-        return -2 * _total(best, weights) + self._penalty(points, weights)
-
-    def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[NDArray[Any], Ints]:
         """Draw points from the fitted mixture.
 
         Parameters
@@ -783,50 +472,43 @@ class GaussianMixture(DensityMixin, Estimator):
             Their components, −1 for noise.
         """
         check_is_fitted(self)
-        rules: dict[str, Any] = {"n_samples": (Number(1, whole=True),), "random_state": RANDOM_STATE}
-        try:
-            check_parameters("GaussianMixture.sample", {"n_samples": n_samples, "random_state": random_state}, rules)
-        except InvalidParameter as error:
-            if "n_samples" not in str(error):
-                raise
-            raise type(error)(f"Invalid value for 'n_samples': {error}") from None  # as scikit-learn's begins
-        seed = draw_seed(self.random_state if random_state is None else random_state)
-        n, (k, d) = int(n_samples), self.means_.shape
-        generator = np.random.Generator(np.random.Philox(key=[seed, _COMPONENT]))
         shares = np.append(np.asarray(self.weights_, dtype=np.float64), self.noise_weight_)
-        y = np.sort(generator.choice(k + 1, size=n, p=shares / shares.sum()))
-        points, threads = np.empty((n, d)), self._threads()
-        _core.fill_normal(seed, _core.PURPOSE_SAMPLE, 0, points.reshape(-1), threads)
-        cuts = np.searchsorted(y, np.arange(k + 2))
+        y, seed, generator = self._draw_components(n_samples, random_state, shares)
         scaling, means, factors = self._scaled()
-        for c in range(k):
-            _fitted_shape(self).color(points[cuts[c] : cuts[c + 1]], means, factors, c, threads)
-        if cuts[k] < n:
+        points = normal_rows(fitted_shape(self), means, factors, y, seed, self._threads())
+        k = len(means)
+        noisy = y == k
+        if noisy.any():
             low, high = scaling.down(self.noise_box_)
-            points[cuts[k] :] = low + (high - low) * generator.random((n - cuts[k], d))
-        return as_dtype(scaling.up(points), self.means_.dtype), np.where(y == k, -1, y).astype(np.int64)
+            points[noisy] = low + (high - low) * generator.random((np.count_nonzero(noisy), points.shape[1]))
+        return as_dtype(scaling.up(points), self.means_.dtype), np.where(noisy, -1, y)
 
     # ---- inside ----------------------------------------------------------------------------------------------------
 
-    def _points(self, X: ArrayLike) -> NDArray[Any]:
+    @property
+    def _has_noise(self) -> bool:  # a noise that has lost its last weight is still a component
+        return bool(self.noise_log_density_ > -math.inf)
+
+    def _rows(self, X: ArrayLike) -> tuple[NDArray[Any], Any]:
         check_is_fitted(self)
-        return check_points(X, estimator=self, reset=False, n_jobs=self._threads())
+        points = check_points(X, estimator=self, reset=False, n_jobs=self._threads())
+        return points, points.dtype
 
-    def _weighted(self, X: ArrayLike, sample_weight: Any) -> tuple[NDArray[Any], NDArray[np.float64] | None]:
-        points = self._points(X)
-        return points, check_weights(sample_weight, len(points), owner="GaussianMixture")
-
-    def _log_prob(self, points: NDArray[Any]) -> NDArray[np.float64]:
-        log_prob = np.empty(len(points))
-        self._expect(points, self._threads(), log_prob=log_prob)
-        return log_prob
-
-    def _expect(self, points: NDArray[Any], threads: int, **out: NDArray[Any]) -> None:
-        """Fill the arrays: see `em.expect`."""
+    def _expect(self, rows: NDArray[Any], **out: NDArray[Any]) -> None:
         scaling, state = self._model()
-        em.expect(scaling.down(points), state, threads, **out)
+        em.expect(scaling.down(rows), state, self._threads(), **out)
         if "log_prob" in out:
             out["log_prob"] -= scaling.log_volume
+
+    def _log_best(self, rows: NDArray[Any]) -> Floats:
+        (scaling, state), threads, best = self._model(), self._threads(), np.empty(len(rows))
+        for begin in range(0, len(rows), _ROWS):  # (n, k) is never held
+            chunk = slice(begin, begin + _ROWS)
+            best[chunk] = em.log_joint(scaling.down(rows[chunk]), state, threads).max(axis=1)
+        if state.noise is not None and state.noise.weight > 0:
+            np.maximum(best, math.log(state.noise.weight) + state.noise.log_density_in(), out=best)
+        best -= scaling.log_volume
+        return best
 
     def _scaled(self) -> tuple[Rescaling, Floats, Floats]:
         """Return the units that the model computes in, and its means and factors in them: mostly those of the data."""
@@ -843,7 +525,7 @@ class GaussianMixture(DensityMixin, Estimator):
         """Return the mixture that the attributes describe, centered by itself, for points that are scaled so."""
         scaling, means, factors = self._scaled()
         weights = np.asarray(self.weights_, dtype=np.float64)
-        widths = 1.0 / _fitted_shape(self).diagonals(factors)
+        widths = 1.0 / fitted_shape(self).diagonals(factors)
         centering = _own_centering(weights, means, np.broadcast_to(widths, means.shape))
         least = 0.0
         if self.fixed_variance_ is not None:  # the factor knows what was held where fixed_variance_ was too narrow
@@ -859,8 +541,8 @@ class GaussianMixture(DensityMixin, Estimator):
         d = means.shape[1]
         exponents = scaling.columns(d) - rows.scaling.columns(d)
         means = Rescaling(-exponents).down(means)
-        factors = times_power(factors, -_fitted_shape(self).factor_powers(exponents))
-        sizes = np.square(_fitted_shape(self).diagonals(factors) / rows.centering.scale)
+        factors = times_power(factors, -fitted_shape(self).factor_powers(exponents))
+        sizes = np.square(fitted_shape(self).diagonals(factors) / rows.centering.scale)
         if not (np.isfinite(sizes) & (sizes > LEAST)).all():
             raise InvalidParameter(
                 "GaussianMixture: warm_start cannot go on from a model of data whose size is so unlike that of X that "
@@ -884,13 +566,13 @@ class GaussianMixture(DensityMixin, Estimator):
         """
         means, factors = (means - centering.origin) * centering.scale, factors / centering.scale
         noise = None
-        if self.noise_log_density_ > -math.inf:  # a noise that has lost its last weight is still a component
+        if self._has_noise:
             noise = Noise(self.noise_weight_, self.noise_log_density_ + scaling.log_volume)
         variance = None
         if fixed_variance is not None:  # ε itself: the root of a square would round it
             with np.errstate(under="ignore"):
                 variance = float(scaling.to_units(float(fixed_variance), length=2) * centering.scale * centering.scale)
-        shape = _fitted_shape(self).from_precisions_cholesky(means, factors, variance)
+        shape = fitted_shape(self).from_precisions_cholesky(means, factors, variance)
         shape = shape.at_least(max(least, NARROWEST))
         weights = np.asarray(self.weights_, dtype=np.float64)
         return MixtureState(weights, shape.prepared(direct=noise is not None), noise, centering)
@@ -898,13 +580,7 @@ class GaussianMixture(DensityMixin, Estimator):
     def _n_parameters(self) -> int:
         """Count ν, the free numbers of the model."""
         k, d = self.means_.shape
-        return _fitted_shape(self).n_parameters(k, d) + k * d + k - 1 + (self.noise_log_density_ > -math.inf)
-
-    def _penalty(self, points: NDArray[Any], weights: NDArray[np.float64] | None) -> float:
-        if weights is None:
-            return self._n_parameters() * math.log(len(points))
-        exponent = weight_exponent(float(weights.max()))
-        return self._n_parameters() * (math.log(times_power(weights, -exponent).sum()) + exponent * math.log(2))
+        return fitted_shape(self).n_parameters(k, d) + k * d + k - 1 + self._has_noise
 
 
 def _own_centering(weights: Floats, means: Floats, widths: Floats) -> Centering:
@@ -930,30 +606,3 @@ def _own_centering(weights: Floats, means: Floats, widths: Floats) -> Centering:
     if narrowest > 0 and (below := exponent - exponent_of(narrowest)) > _DIFFERENT:
         exponent -= below // 2
     return Centering(origin, float(times_power(1.0, -max(exponent, -1000))), np.zeros(d), np.ones(d))
-
-
-def _mean(values: Floats, weights: Floats | None) -> float:
-    with np.errstate(over="ignore"):
-        mean = float(np.average(values, weights=weights))
-    if math.isfinite(mean):
-        return mean
-    mean = np.average(times_power(values, -60), weights=weights)  # the sum leaves float64, not the mean
-    return float(times_power(mean, 60))
-
-
-def _total(values: Floats, weights: Floats | None) -> float:
-    exponent = 0 if weights is None else weight_exponent(float(weights.max()))
-    with np.errstate(over="ignore"):
-        sums = values.sum() if weights is None else values @ times_power(weights, -exponent)
-        total = float(times_power(sums, exponent))
-    if math.isfinite(2.0 * total):  # the criteria are of twice it
-        return total
-    if weights is None:
-        raise BadData(
-            f"GaussianMixture: the log-likelihood of {len(values)} rows leaves float64 (down to {values.min():.3g} for "
-            "one): they lie too far from every component. Fit the model to data like X."
-        )
-    raise BadData(
-        f"GaussianMixture: the log-likelihood of rows with weights up to {weights.max():.3g} leaves float64. "
-        "Divide the weights by their largest."
-    )

@@ -13,13 +13,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from knoll import _core
 from knoll._common import seeding
 from knoll._common.blocks import Block
 from knoll._common.rescale import near_one, times_power
-from knoll._typing import Floats
+from knoll._typing import Floats, Ints
 from knoll.exceptions import InvalidParameter
 from knoll.gaussian.covariance import COVARIANCE_TYPES, Covariance
 from knoll.gaussian.moments import FLOOR, LEAST, narrowest
@@ -198,7 +197,7 @@ def _random_shares(
         yield Block(block.points[rows.rows[chosen]], rows.weights[chosen]), resp
 
 
-def _label_shares(block: Block, labels: NDArray[np.int64], k: int) -> Iterator[tuple[Block, Floats]]:
+def _label_shares(block: Block, labels: Ints, k: int) -> Iterator[tuple[Block, Floats]]:
     for begin in range(0, len(labels), _ROWS):
         chunk = labels[begin : begin + _ROWS]
         yield block.rows(begin, begin + _ROWS), (chunk[:, None] == np.arange(k)).astype(np.float64)

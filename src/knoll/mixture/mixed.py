@@ -5,85 +5,51 @@ The numbers of equations are those of docs/theory/02-gaussian-mixture.md.
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
-from knoll import _core
 from knoll._common.cost import Cost, linear_cost
-from knoll._common.loop import History, StepReport, iterate, live
+from knoll._common.loop import StepReport
 from knoll._common.mixed_estimator import MixedEstimator
 from knoll._common.mixed_order import Canonical, canonical
 from knoll._common.mixed_table import MixedTable
-from knoll._common.rescale import as_dtype, cast_in_range, exponents_of, times_power, weight_exponent
-from knoll._schema import Array, ArrayTuple, Boolean, Columns, Real, Text, Whole
-from knoll._typing import Bools, Floats
-from knoll.base import all_or_nothing, warn_caller
-from knoll.exceptions import BadData, CollapsedComponentWarning, ConvergenceWarning
-from knoll.gaussian.covariance import COVARIANCE_TYPES, Covariance, estimated_types
+from knoll._common.rescale import as_dtype, times_power, weight_exponent
+from knoll._schema import Array, ArrayTuple
+from knoll._typing import Bools, Floats, Ints
+from knoll.base import all_or_nothing
+from knoll.gaussian.covariance import COVARIANCE_TYPES, estimated_types
 from knoll.gaussian.moments import FLOOR
 from knoll.mixture import mixed_em as em
+from knoll.mixture.base import ROUNDING, Mixture, Run, best_run, fitted_attributes, fitted_shape, normal_rows
 from knoll.mixture.estimator import GaussianMixture
+from knoll.mixture.mixed_columns import (
+    choose_units,
+    draw_levels,
+    fill_missing,
+    interleave,
+    level_order,
+    level_shares,
+)
 from knoll.mixture.mixed_em import MixedRows, MixedState, Prior, Units
 from knoll.mixture.mixed_init import indicator_rows, initial_shares, sample_rows
-from knoll.validation import (
-    N_JOBS,
-    RANDOM_STATE,
-    VERBOSE,
-    Choice,
-    Number,
-    check_parameters,
-    draw_seed,
-)
+from knoll.validation import Choice, Number, draw_seed
 
 __all__ = ["MixedMixture"]
 
 _TRIALS, _SHORT = 5, 10  # trials of a start, and steps of each on the sample
-_BESIDE = 200  # powers of two that a unit may be below the root of reg_covar
-_ROUNDING = 2e-6  # of shares that float32 has rounded
-_COMPONENT, _LEVEL = 2, 6  # purposes of random numbers, numbered as in the core
-_SHARED = (  # attributes that a fit of numbers alone takes over from GaussianMixture
-    "weights_",
-    "means_",
-    "covariances_",
-    "precisions_",
-    "precisions_cholesky_",
-    "labels_",
-    "converged_",
-    "n_iter_",
-    "lower_bound_",
-    "lower_bounds_",
-    "history_",
-    "covariance_type_",
-    "column_exponents_",
-    "scaled_means_",
-    "scaled_precisions_cholesky_",
-)
-_SCALED = _SHARED[-3:]
+_EQUAL = 1e-9  # nats a row: starts that are nearer differ by rounding, as in another unit, and the first one counts
+_LEVEL = 6  # purpose of the random numbers that choose levels, numbered as in the core
+_SHARED = (*fitted_attributes("p", ()), "labels_")  # what a fit of numbers alone takes over from GaussianMixture
 
 
-def _shape_of(model: Any) -> type[Covariance]:
-    return COVARIANCE_TYPES[model.covariance_type_]
-
-
-def _sides(model: Any) -> str:
-    return _shape_of(model).sides.replace("d", "p")
-
-
-def _wrong_covariances(model: Any, array: NDArray[Any]) -> str:
-    return _shape_of(model).covariance_fault(array)
-
-
-def _wrong_factors(model: Any, array: NDArray[Any]) -> str:
-    if getattr(model, "column_exponents_", None) is not None:
-        return _wrong_covariances(model, array)
-    return _shape_of(model).factor_fault(array) if np.isfinite(array).all() else "has entries that are not finite"
+def _wrong_shares(shares: NDArray[Any]) -> str:
+    total = float(np.sum(shares, dtype=np.float64))
+    return "" if abs(total - 1) <= ROUNDING else f"sum to {total:.9g}, and must sum to 1"
 
 
 def _wrong_probabilities(model: Any, array: NDArray[Any]) -> str:
@@ -94,7 +60,7 @@ def _wrong_probabilities(model: Any, array: NDArray[Any]) -> str:
         return "does not fit the columns"
     ends = np.cumsum(sizes)
     sums = [array[:, end - size : end].sum(axis=1) for size, end in zip(sizes, ends, strict=True) if size]
-    return "" if all((np.abs(total - 1) <= _ROUNDING).all() for total in sums) else "does not sum to 1"
+    return "" if all((np.abs(total - 1) <= ROUNDING).all() for total in sums) else "does not sum to 1"
 
 
 @dataclass(frozen=True)
@@ -111,22 +77,7 @@ class _Fit:
     threads: int
 
 
-@dataclass(frozen=True)
-class _Run:
-    """One run of EM from one start."""
-
-    state: MixedState
-    history: History
-    converged: bool
-
-    @property
-    def bound(self) -> float:
-        """The last lower bound; −inf when no step was made."""
-        objective = self.history["objective"]
-        return float(objective[-1]) if len(objective) else -math.inf
-
-
-class MixedMixture(DensityMixin, MixedEstimator):
+class MixedMixture(Mixture, MixedEstimator):
     """A mixture for numeric and categorical columns with missing values, fitted by the EM algorithm.
 
     Within a component the numeric columns are Gaussian, and each categorical column has probabilities of its own,
@@ -141,8 +92,8 @@ class MixedMixture(DensityMixin, MixedEstimator):
     categorical_features : array-like of bool, int or str, optional
         The categorical columns: a mask, indices, or names of columns of a data frame. By default those columns of a
         data frame whose dtype is category, text, object or Boolean; of an array none.
-    covariance_type : {"full", "tied", "diag", "spherical"}, default="full"
-        The Gaussian block: every Σ_c free; one Σ for all; diagonal; a multiple of I.
+    covariance_type : str, default="full"
+        The covariance of the numbers: one of the types of `GaussianMixture`, except "fixed".
     tol : float, default=1e-3
         The loop ends when an iteration changes the objective per row by less than this.
     reg_covar : float, default=1e-6
@@ -234,40 +185,19 @@ class MixedMixture(DensityMixin, MixedEstimator):
     """
 
     _rules: ClassVar = {
-        "n_components": (Number(1, whole=True),),
+        **Mixture._rules,
         "covariance_type": (Choice(estimated_types()),),
-        "tol": (Number(0),),
-        "reg_covar": (Number(0),),
         "categorical_prior": (Number(0, strict=True),),
-        "max_iter": (Number(0, whole=True),),
-        "n_init": (Number(1, whole=True),),
-        "init_params": (Choice(("kmeans", "k-means++", "random", "random_from_data")),),
-        "random_state": RANDOM_STATE,
-        "verbose": VERBOSE,
-        "verbose_interval": (Number(1, whole=True),),
-        "n_jobs": N_JOBS,
     }
     _fitted: ClassVar = {
-        "covariance_type_": Text(estimated_types()),
         "is_categorical_": Array("d", "bool"),
         "categories_": ArrayTuple(),
-        "column_exponents_": Array("p", "int64", low=-4096, high=4096, missing=True),
-        "means_": Array("k p"),
-        "weights_": Array("k", low=0, high=1 + _ROUNDING),
-        "covariances_": Array(_sides, finite=False, also=lambda model, array: _wrong_covariances(model, array)),
-        "precisions_": Array(_sides, finite=False, also=lambda model, array: _wrong_covariances(model, array)),
-        "precisions_cholesky_": Array(_sides, finite=False, also=lambda model, array: _wrong_factors(model, array)),
-        "scaled_means_": Array("k p", "float64", missing=True),
-        "scaled_precisions_cholesky_": Array(_sides, "float64", missing=True),
+        **fitted_attributes("p", estimated_types()),
+        "weights_": Array("k", low=0, high=1 + ROUNDING, also=lambda _, shares: _wrong_shares(shares)),
         "level_probabilities_": Array(
-            "k levels", "float64", low=0, high=1 + _ROUNDING, also=lambda model, a: _wrong_probabilities(model, a)
+            "k levels", "float64", low=0, high=1 + ROUNDING, also=lambda model, a: _wrong_probabilities(model, a)
         ),
         "labels_": Array("n", "int64", low=0, below="k"),
-        "n_iter_": Whole(side="steps"),
-        "lower_bounds_": Array("steps", "float64", finite=False),
-        "lower_bound_": Real(finite=False),
-        "converged_": Boolean(),
-        "history_": Columns(),
     }
 
     def __init__(
@@ -323,44 +253,22 @@ class MixedMixture(DensityMixin, MixedEstimator):
         self._check_parameters()
         table, weights, dtype = self._read(X, sample_weight)
         seed = draw_seed(self.random_state)
-        for name in _SCALED:
-            self.__dict__.pop(name, None)  # of an earlier fit
+        self._forget_scaled()
         if not table.levels and not np.isnan(table.numeric).any():
             self._fit_gaussian(table.numeric.astype(dtype, copy=False), weights, seed)
             return self
         count = len(table) if weights is None else max(float(np.count_nonzero(weights)), float(weights.sum()))
-        if count < self.n_components:
-            raise BadData(
-                f"MixedMixture: Expected n_samples >= n_components but got n_components = {self.n_components}, "
-                f"n_samples = {count:g}. Take fewer components."
-            )
+        self._refuse_few(count)
         if weights is not None:
-            weights = times_power(weights, -weight_exponent(float(weights.max())))
+            scaled = times_power(weights, -weight_exponent(float(weights.max())))
+            weights = np.where(weights > 0, np.maximum(scaled, np.finfo(np.float64).tiny), 0.0)  # no row is lost
         fit = self._prepare(canonical(table, weights, self._threads()))
         best = self._best(fit, seed)
         self._keep(best, fit, dtype)
         self.labels_ = np.empty(len(table), dtype=np.int64)
         self._expect(table, labels=self.labels_)
-        self._warn(best, fit)
+        self._warn_of(best, fit)
         return self
-
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> NDArray[np.int64]:
-        """Fit the mixture to the rows of X and return their labels.
-
-        Parameters
-        ----------
-        X : data frame or array-like of shape (n_samples, n_features)
-            The rows.
-        y : ignored
-        sample_weight : array-like of shape (n_samples,), optional
-            A weight of w counts like w repetitions of the row.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            `labels_`.
-        """
-        return self.fit(X, sample_weight=sample_weight).labels_
 
     def estimate_cost(self, X: Any) -> Cost:
         """Estimate memory and processor time of a fit, before it runs.
@@ -402,16 +310,15 @@ class MixedMixture(DensityMixin, MixedEstimator):
         table, weights = found.table, found.weights
         observed = ~np.isnan(table.numeric)
         shape = COVARIANCE_TYPES[self.covariance_type]
-        units, deviations = _units(table.numeric, observed, weights, shape.isotropic, float(self.reg_covar))
+        units, deviations = choose_units(table.numeric, observed, weights, shape.isotropic, float(self.reg_covar))
         rows = em.arrange(table, weights, units)
-        marginals = _marginals(rows)
         share = np.ones(len(table)) if weights is None else weights
         volume = float(share @ units.log_volumes(observed) / share.sum())
         reg = np.asarray(times_power(np.full(table.numeric.shape[1], float(self.reg_covar)), -2 * units.exponents))
-        prior = Prior.of(float(self.categorical_prior), self.n_components, marginals)
+        prior = Prior.of(float(self.categorical_prior), self.n_components, level_shares(rows))
         return _Fit(found, rows, units, deviations, reg, prior, volume, self._threads())
 
-    def _best(self, fit: _Fit, seed: int) -> _Run:
+    def _best(self, fit: _Fit, seed: int) -> Run[MixedState]:
         """Run EM from each start, and keep the run with the largest lower bound."""
         table, weights = fit.found.table, fit.found.weights
         chosen = sample_rows(len(table), seed)
@@ -421,137 +328,79 @@ class MixedMixture(DensityMixin, MixedEstimator):
             sample = em.arrange(table.rows(chosen), None if weights is None else weights[chosen], fit.units)
         observed = np.repeat(sample.observed, np.diff(sample.starts), axis=0)  # (m, p)
         wide = indicator_rows(sample.y, observed, sample.codes, sample.offsets)
-        best: _Run | None = None
-        for restart in range(self.n_init):
-            run = self._run(fit, self._start(fit, sample, observed, wide, seed, restart), restart)
-            if best is None or run.bound > best.bound:
-                best = run
-        assert best is not None
-        return best
+
+        def run(restart: int) -> Run[MixedState]:
+            state = self._start(fit, sample, observed, wide, seed, restart)
+            return self._run_em(step, state, fit.deviations, restart)
+
+        def step(state: MixedState) -> tuple[MixedState, StepReport]:
+            state, report = em.step(
+                fit.rows, state, fit.threads, reg=fit.reg, deviations=fit.deviations, prior=fit.prior
+            )
+            return state, replace(report, objective=report.objective - fit.volume)
+
+        return best_run(run(restart) for restart in range(self.n_init))
 
     def _start(
         self, fit: _Fit, sample: MixedRows, observed: Bools, wide: Floats, seed: int, restart: int
     ) -> MixedState:
         """Return the best of a few starts after a few steps on a sample: likelihoods have many local maxima."""
         shape, options = COVARIANCE_TYPES[self.covariance_type], {"reg": fit.reg, "deviations": fit.deviations}
-        best: tuple[float, MixedState] | None = None
-        for trial in range(_TRIALS if self.n_components > 1 else 1):
-            number = restart * _TRIALS + trial
+        several = self.n_components > 1
+
+        def trial(number: int) -> tuple[float, MixedState]:
             shares = initial_shares(
                 self.init_params, wide, sample.weights, self.n_components, seed, number, fit.threads
             )
             state = em.from_shares(sample, observed, shares, shape.blank(), fit.deviations, fit.reg, fit.prior)
             bound = -math.inf
-            for _ in range(_SHORT if self.n_components > 1 else 0):
+            for _ in range(_SHORT if several else 0):
                 state, report = em.step(sample, state, fit.threads, **options, prior=fit.prior)
                 bound = report.objective
-            if best is None or bound > best[0]:
-                best = bound, state
-        assert best is not None
-        return best[1]
+            return bound, state
 
-    def _run(self, fit: _Fit, state: MixedState, restart: int) -> _Run:
-        """Run EM from a start; without reg_covar it is made again with clipped components held above the floor.
+        first = restart * _TRIALS
+        trials = (trial(number) for number in range(first, first + (_TRIALS if several else 1)))
+        best, chosen = next(trials)
+        for bound, state in trials:
+            if bound > best + _EQUAL:
+                best, chosen = bound, state
+        return chosen
 
-        So every step is the exact maximiser among states that the one before belongs to (eq. 2.11).
-        """
-        while True:
-            run, fallen = self._run_once(fit, state, restart)
-            if not fallen or self.reg_covar > 0 or state.covariance is None:
-                return run
-            state = replace(state, covariance=state.covariance.with_floor(fallen, fit.deviations))
-
-    def _run_once(self, fit: _Fit, state: MixedState, restart: int) -> tuple[_Run, tuple[int, ...]]:
-        held = set() if state.covariance is None else set(state.covariance.held)
-        newest = [state]
-
-        def step(state: MixedState) -> tuple[MixedState, StepReport]:
-            newest[0], report = em.step(
-                fit.rows, state, fit.threads, reg=fit.reg, deviations=fit.deviations, prior=fit.prior
-            )
-            return newest[0], replace(report, objective=report.objective - fit.volume)
-
-        def fallen(state: MixedState) -> tuple[int, ...]:
-            now = () if state.covariance is None else state.covariance.held
-            return tuple(sorted({c for c, _ in set(now) - held}))
-
-        def settled(reports: list[StepReport]) -> bool:
-            if self.reg_covar == 0 and fallen(newest[0]):
-                return True
-            before = reports[-2].objective if len(reports) > 1 else -math.inf
-            return abs(reports[-1].objective - before) < self.tol  # eq. 2.10
-
-        reports: list[StepReport] = []
-        show = live(f"MixedMixture, start {restart}", int(self.verbose))
-
-        def hook(iteration: int, report: StepReport) -> None:
-            reports.append(report)
-            if show is not None and iteration % self.verbose_interval == 0:
-                show(iteration, report)
-
-        state, history = iterate(step, state, max_iter=self.max_iter, stop=settled, hook=hook)
-        return _Run(state, history, bool(reports) and settled(reports)), fallen(state)
-
-    def _keep(self, best: _Run, fit: _Fit, dtype: Any) -> None:
+    def _keep(self, best: Run[MixedState], fit: _Fit, dtype: Any) -> None:
         """Set the fitted attributes, in the units, the order and the dtype of the data."""
         state, k = best.state, self.n_components
         self.covariance_type_ = str(self.covariance_type)
-        shape = _shape_of(self)
+        shape = fitted_shape(self)
         p = len(fit.found.numeric)
         back = np.argsort(fit.found.numeric)
-        with np.errstate(over="ignore", under="ignore"):
-            self.weights_ = state.weights.astype(dtype)
-            if state.covariance is None:
-                self.means_ = np.zeros((k, 0), dtype=dtype)
-                for name in ("covariances_", "precisions_", "precisions_cholesky_"):
-                    setattr(self, name, np.ones(shape.shape_of(k, 0), dtype=dtype))
-            else:
-                means = fit.units.up(state.covariance.means)
-                found = em.reordered(state.covariance, back, fit.deviations)
-                powers = fit.units.exponents[back]
-                pairs, factors = shape.covariance_powers(powers), shape.factor_powers(powers)
-                self.means_ = cast_in_range(means[:, back], dtype)
-                self.covariances_ = cast_in_range(times_power(found.covariances_, pairs), dtype)
-                self.precisions_ = cast_in_range(times_power(found.precisions_, -pairs), dtype)
-                self.precisions_cholesky_ = cast_in_range(times_power(found.precisions_cholesky_, -factors), dtype)
-                widest = shape.diagonals(self.precisions_cholesky_)
-                if not (np.isfinite(self.precisions_cholesky_).all() and (widest > 0).all()):
-                    self.column_exponents_ = powers  # the methods compute with columns that are divided so
-                    origin = times_power(fit.units.origin, -fit.units.after)[back]
-                    self.scaled_means_ = np.ascontiguousarray(found.means + origin)
-                    self.scaled_precisions_cholesky_ = np.ascontiguousarray(found.precisions_cholesky_)
+        self.weights_ = state.weights.astype(dtype)
+        if state.covariance is None:
+            self.means_ = np.zeros((k, 0), dtype=dtype)
+            for name in ("covariances_", "precisions_", "precisions_cholesky_"):
+                setattr(self, name, np.ones(shape.shape_of(k, 0), dtype=dtype))
+        else:
+            found, powers = em.reordered(state.covariance, back, fit.deviations), fit.units.exponents[back]
+            self._keep_gaussians(found, fit.units.up(state.covariance.means)[:, back], powers, dtype)
+            widest = shape.diagonals(self.precisions_cholesky_)
+            if not (np.isfinite(self.precisions_cholesky_).all() and (widest > 0).all()):
+                self.column_exponents_ = powers  # the methods compute with columns that are divided so
+                origin = times_power(fit.units.origin, -fit.units.after)[back]
+                self.scaled_means_ = np.ascontiguousarray(found.means + origin)
+                self.scaled_precisions_cholesky_ = np.ascontiguousarray(found.precisions_cholesky_)
         assert self.means_.shape == (k, p)
-        sizes, ends = fit.found.table.sizes, fit.rows.offsets
-        columns = [np.arange(ends[j], ends[j] + sizes[j]) for j in np.argsort(fit.found.categorical)]
-        order = np.concatenate(columns).astype(np.int64) if columns else np.zeros(0, dtype=np.int64)
+        order = level_order(fit.rows.offsets, fit.found.table.sizes, np.argsort(fit.found.categorical))
         self.level_probabilities_ = np.ascontiguousarray(state.probabilities[order].T)
-        self.converged_ = best.converged
-        self.n_iter_ = len(best.history["iteration"])
-        self.lower_bounds_ = best.history["objective"].copy()
-        self.lower_bound_ = best.bound
-        self.history_ = best.history
+        self._keep_run(best)
 
-    def _warn(self, best: _Run, fit: _Fit) -> None:
+    def _warn_of(self, best: Run[MixedState], fit: _Fit) -> None:
         state = best.state
-        if not best.converged and self.max_iter > 0:
-            warn_caller(
-                "MixedMixture: Best performing initialization did not converge. Try different init parameters, or "
-                "increase max_iter, tol, or check for degenerate data.",
-                ConvergenceWarning,
-            )
-        for dead in np.flatnonzero(state.weights == 0):
-            warn_caller(
-                f"MixedMixture: component {dead} is dead: no row is left to it, and its weight is 0. "
-                "Take fewer components, or another start.",
-                CollapsedComponentWarning,
-            )
+        self._warn_unless_converged(best)
+        self._warn_of_dead(state.weights, "row")
         floored = () if state.covariance is None else state.covariance.floored
         for c in sorted({c for c, _ in floored}):
             who = f"component {c} has" if c >= 0 else "all components have"
-            warn_caller(
-                f"MixedMixture: {who} collapsed; the covariance was floored at {FLOOR:g} of the pooled variance.",
-                CollapsedComponentWarning,
-            )
+            self._warn(f"{who} collapsed; the covariance was floored at {FLOOR:g} of the pooled variance.")
 
     # ---- answers ---------------------------------------------------------------------------------------------------
 
@@ -561,135 +410,6 @@ class MixedMixture(DensityMixin, MixedEstimator):
         check_is_fitted(self)
         ends = np.cumsum([len(levels) for levels in self.categories_]).astype(np.int64)
         return np.split(self.level_probabilities_, ends[:-1], axis=1) if len(ends) else []
-
-    def predict(self, X: Any) -> NDArray[np.int64]:
-        """Find the most likely component of each row; ties go to the lowest number.
-
-        Parameters
-        ----------
-        X : data frame or array-like of shape (n_samples, n_features)
-            The rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            The labels.
-        """
-        table, _ = self._table(X)
-        labels = np.empty(len(table), dtype=np.int64)
-        self._expect(table, labels=labels)
-        return labels
-
-    def predict_proba(self, X: Any) -> NDArray[Any]:
-        """Compute the responsibilities λ of the components for each row (eq. 2.5).
-
-        Parameters
-        ----------
-        X : data frame or array-like of shape (n_samples, n_features)
-            The rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_components)
-            They sum to one.
-        """
-        table, dtype = self._table(X)
-        resp = np.empty((len(table), len(self.weights_)))
-        self._expect(table, resp=resp)
-        return resp.astype(dtype, copy=False)
-
-    def score_samples(self, X: Any) -> NDArray[Any]:
-        """Compute the logarithm of the density of what is observed, for each row (eq. 2.16).
-
-        Parameters
-        ----------
-        X : data frame or array-like of shape (n_samples, n_features)
-            The rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            0 where every value is missing.
-        """
-        table, dtype = self._table(X)
-        return as_dtype(self._log_prob(table), dtype)
-
-    def score(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
-        """Compute the log-likelihood per row: the mean of `score_samples`.
-
-        Parameters
-        ----------
-        X : data frame or array-like of shape (n_samples, n_features)
-            The rows.
-        y : ignored
-        sample_weight : array-like of shape (n_samples,), optional
-            A weight of w counts like w repetitions of the row.
-
-        Returns
-        -------
-        float
-            Σ w log p(x) / Σ w.
-        """
-        table, weights = self._weighted(X, sample_weight)
-        return float(np.average(self._log_prob(table), weights=weights))
-
-    def aic(self, X: Any, sample_weight: ArrayLike | None = None) -> float:
-        """Compute Akaike's criterion, −2ℓ + 2ν: the smaller the better (eq. 2.13).
-
-        Parameters
-        ----------
-        X : data frame or array-like of shape (n_samples, n_features)
-            The rows.
-        sample_weight : array-like of shape (n_samples,), optional
-            A weight of w counts like w repetitions of the row.
-
-        Returns
-        -------
-        float
-            The criterion.
-        """
-        table, weights = self._weighted(X, sample_weight)
-        return -2 * _sum(self._log_prob(table), weights) + 2 * self._n_parameters()
-
-    def bic(self, X: Any, sample_weight: ArrayLike | None = None) -> float:
-        """Compute the Bayesian information criterion, −2ℓ + ν log n: the smaller the better (eq. 2.13).
-
-        Parameters
-        ----------
-        X : data frame or array-like of shape (n_samples, n_features)
-            The rows.
-        sample_weight : array-like of shape (n_samples,), optional
-            A weight of w counts like w repetitions of the row, also in n.
-
-        Returns
-        -------
-        float
-            The criterion.
-        """
-        table, weights = self._weighted(X, sample_weight)
-        return -2 * _sum(self._log_prob(table), weights) + self._penalty(table, weights)
-
-    def icl(self, X: Any, sample_weight: ArrayLike | None = None) -> float:
-        """Compute the integrated completed likelihood: BIC of the rows with their labels (eq. 2.14).
-
-        Parameters
-        ----------
-        X : data frame or array-like of shape (n_samples, n_features)
-            The rows.
-        sample_weight : array-like of shape (n_samples,), optional
-            A weight of w counts like w repetitions of the row, also in n.
-
-        Returns
-        -------
-        float
-            The criterion: the smaller the better, and never below `bic` but by rounding.
-        """
-        table, weights = self._weighted(X, sample_weight)
-        resp = np.empty((len(table), len(self.weights_)))
-        log_prob = np.empty(len(table))
-        self._expect(table, resp=resp, log_prob=log_prob)
-        best = log_prob + np.log(resp.max(axis=1))
-        return -2 * _sum(best, weights) + self._penalty(table, weights)
 
     def impute(self, X: Any) -> Any:
         """Fill what is missing: conditional means of numbers, the most probable level of categories (eq. 2.18).
@@ -729,10 +449,10 @@ class MixedMixture(DensityMixin, MixedEstimator):
             return MixedTable(numeric, codes, self.categories_)
         pairs = zip(self.categories_, best, strict=True)
         found = [None if likely is None else values[likely] for values, likely in pairs]
-        ordered = _interleaved(self.is_categorical_, columns, found)
-        return _filled(X, self.is_categorical_, ordered, dtype)
+        ordered = interleave(self.is_categorical_, columns, found)
+        return fill_missing(X, self.is_categorical_, ordered, dtype)
 
-    def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[NDArray[Any], Ints]:
         """Draw rows from the fitted mixture.
 
         Parameters
@@ -750,31 +470,21 @@ class MixedMixture(DensityMixin, MixedEstimator):
             Their components.
         """
         check_is_fitted(self)
-        rules: dict[str, Any] = {"n_samples": (Number(1, whole=True),), "random_state": RANDOM_STATE}
-        check_parameters("MixedMixture.sample", {"n_samples": n_samples, "random_state": random_state}, rules)
-        seed = draw_seed(self.random_state if random_state is None else random_state)
-        n, (k, p) = int(n_samples), self.means_.shape
-        generator = np.random.Generator(np.random.Philox(key=[seed, _COMPONENT]))
         shares = np.asarray(self.weights_, dtype=np.float64)
-        y = np.sort(generator.choice(k, size=n, p=shares / shares.sum())).astype(np.int64)
-        numeric, threads = np.empty((n, p)), self._threads()
+        y, seed, _ = self._draw_components(n_samples, random_state, shares)
+        n, p = len(y), self.means_.shape[1]
+        numeric = np.empty((n, 0))
         if p:
             units, state = self._model()
             assert state.covariance is not None
-            _core.fill_normal(seed, _core.PURPOSE_SAMPLE, 0, numeric.reshape(-1), threads)
-            cuts = np.searchsorted(y, np.arange(k + 1))
             factors = state.covariance.precisions_cholesky_
-            for c in range(k):
-                chosen = numeric[cuts[c] : cuts[c + 1]]
-                state.covariance.color(chosen, state.covariance.means, factors, c, threads)
-            numeric = as_dtype(units.up(numeric), self.means_.dtype)
+            numeric = normal_rows(state.covariance, state.covariance.means, factors, y, seed, self._threads())
+            most = np.finfo(np.float64).max  # a row beyond it is drawn there
+            numeric = as_dtype(np.clip(units.up(numeric), -most, most), self.means_.dtype)
         draws = np.random.Generator(np.random.Philox(key=[seed, _LEVEL])).random((n, len(self.categories_)))
-        columns = []
-        for j, (levels, theta) in enumerate(zip(self.categories_, self.category_probabilities_, strict=True)):
-            ends = np.cumsum(theta, axis=1)[y]  # (n, levels)
-            number = (draws[:, j, None] * ends[:, -1:] >= ends[:, :-1]).sum(axis=1) if len(levels) else None
-            columns.append(np.full(n, np.nan) if number is None else levels[number])
-        ordered = _interleaved(self.is_categorical_, [numeric[:, j] for j in range(p)], columns)
+        pairs = zip(self.categories_, self.category_probabilities_, strict=True)
+        columns = [draw_levels(levels, theta, y, draws[:, j]) for j, (levels, theta) in enumerate(pairs)]
+        ordered = interleave(self.is_categorical_, [numeric[:, j] for j in range(p)], columns)
         text = any(column.dtype == object for column in ordered)
         X = np.empty((n, len(ordered)), dtype=object if text else np.result_type(self.means_.dtype, np.float32))
         for j, column in enumerate(ordered):
@@ -783,23 +493,26 @@ class MixedMixture(DensityMixin, MixedEstimator):
 
     # ---- inside ----------------------------------------------------------------------------------------------------
 
-    def _log_prob(self, table: MixedTable) -> Floats:
-        log_prob = np.empty(len(table))
-        self._expect(table, log_prob=log_prob)
-        return log_prob
+    def _rows(self, X: Any) -> tuple[MixedTable, Any]:
+        return self._table(X)
 
-    def _expect(self, table: MixedTable, **out: NDArray[Any]) -> None:
+    def _log_best(self, rows: MixedTable) -> Floats:
+        resp, log_prob = np.empty((len(rows), len(self.weights_))), np.empty(len(rows))
+        self._expect(rows, resp=resp, log_prob=log_prob)
+        return np.asarray(log_prob + np.log(resp.max(axis=1)))
+
+    def _expect(self, rows: MixedTable, **out: NDArray[Any]) -> None:
         """Fill the arrays. Without categories, complete rows are those of a mixture of Gaussians."""
         if self.categories_:
-            self._expect_mixed(table, **out)
+            self._expect_mixed(rows, **out)
             return
-        complete = ~np.isnan(table.numeric).any(axis=1)
+        complete = ~np.isnan(rows.numeric).any(axis=1)
         for chosen, fill in ((complete, self._expect_gaussian), (~complete, self._expect_mixed)):
             if chosen.all():
-                fill(table, **out)
+                fill(rows, **out)
             elif chosen.any():
                 part = {name: array[chosen] for name, array in out.items()}
-                fill(table.rows(chosen), **part)
+                fill(rows.rows(chosen), **part)
                 for name, array in part.items():
                     out[name][chosen] = array
 
@@ -810,7 +523,7 @@ class MixedMixture(DensityMixin, MixedEstimator):
         model.__dict__.update(names, n_features_in_=table.numeric.shape[1], **no_noise)
         out.pop("filled", None)
         points = table.numeric.astype(self.means_.dtype, copy=False) if self._is_exact(table) else table.numeric
-        model._expect(points, self._threads(), **out)
+        model._expect(points, **out)
 
     def _is_exact(self, table: MixedTable) -> bool:
         """Whether the numbers of a table are those of the dtype of the fit."""
@@ -834,7 +547,7 @@ class MixedMixture(DensityMixin, MixedEstimator):
         if p == 0:
             none = np.zeros(0, dtype=np.int64)
             return Units(none, np.zeros(0), none), MixedState(weights, None, probabilities)
-        shape = _shape_of(self)
+        shape = fitted_shape(self)
         exponents = getattr(self, "column_exponents_", np.zeros(p, dtype=np.int64))
         extreme = "column_exponents_" in vars(self)
         means, factors = (
@@ -847,7 +560,11 @@ class MixedMixture(DensityMixin, MixedEstimator):
         )
         widths = np.broadcast_to(1.0 / shape.diagonals(factors), (k, p)).max(axis=0)
         sizes = np.maximum(np.abs(means).max(axis=0), widths)
-        inner = Units.of(sizes, means.mean(axis=0), widths, shape.isotropic)
+        with np.errstate(over="ignore"):
+            middle = means.mean(axis=0)
+        if not np.isfinite(middle).all():  # their sum leaves float64
+            middle = (means / k).sum(axis=0)
+        inner = Units.of(sizes, middle, widths, shape.isotropic)
         powers = shape.factor_powers(inner.exponents)
         covariance = shape.from_precisions_cholesky(inner.down(means), np.asarray(times_power(factors, powers)))
         units = replace(inner, before=inner.before + exponents)
@@ -857,75 +574,4 @@ class MixedMixture(DensityMixin, MixedEstimator):
         """Count ν, the free numbers of the model."""
         k, p = self.means_.shape
         free = sum(max(len(levels) - 1, 0) for levels in self.categories_)
-        return (_shape_of(self).n_parameters(k, p) if p else 0) + k * p + k - 1 + k * free
-
-    def _penalty(self, table: MixedTable, weights: Floats | None) -> float:
-        return self._n_parameters() * math.log(len(table) if weights is None else float(weights.sum()))
-
-
-def _units(
-    numeric: Floats, observed: Bools, weights: Floats | None, isotropic: bool, reg_covar: float
-) -> tuple[Units, Floats]:
-    """Choose units by the moments of what is observed; also return the pooled deviations in them, (p,)."""
-    n = len(numeric)
-    values = np.where(observed, numeric, 0.0)
-    sizes = np.abs(values).max(axis=0, initial=0.0)
-    small = np.asarray(times_power(values, -exponents_of(sizes))) if _is_extreme(sizes) else values
-    share = np.ones(n) if weights is None else weights
-    mass = share @ observed  # (p,)
-    present = np.where(mass > 0, mass, 1.0)
-    mean = share @ small / present
-    deviation = np.sqrt(np.maximum(share @ np.square(np.where(observed, small - mean, 0.0)), 0.0) / present)
-    if _is_extreme(sizes):
-        mean, deviation = (np.asarray(times_power(a, exponents_of(sizes))) for a in (mean, deviation))
-    least = float(times_power(math.sqrt(reg_covar), -_BESIDE))  # so that reg_covar is a number in these units
-    units = Units.of(sizes, mean, np.maximum(deviation, least), isotropic)
-    # a column without a value, or with one value only, is measured in 1
-    in_units = np.asarray(times_power(deviation, -units.exponents))
-    return units, np.where(mass > 0, in_units, 1.0)
-
-
-def _is_extreme(sizes: Floats) -> bool:
-    positive = sizes[sizes > 0]
-    return bool(len(positive) and (positive.max() > 2.0**200 or positive.min() < 2.0**-200))
-
-
-def _marginals(rows: MixedRows) -> Floats:
-    """Return the share of each level among the rows that have one, (levels,)."""
-    levels = int(rows.offsets[-1])
-    counts = np.zeros(levels + 1)
-    for j in range(rows.codes.shape[1]):
-        counts += np.bincount(rows.codes[:, j], rows.weights, minlength=levels + 1)
-    shares = counts[:levels]
-    for begin, end in itertools.pairwise(rows.offsets):
-        total = shares[begin:end].sum()
-        shares[begin:end] /= total if total > 0 else 1.0
-    return shares
-
-
-def _sum(values: Floats, weights: Floats | None) -> float:
-    return float(values.sum() if weights is None else values @ weights)
-
-
-def _interleaved(is_categorical: Bools, numeric: list[Any], categorical: list[Any]) -> list[Any]:
-    """Return the columns in the order of X."""
-    columns = {False: iter(numeric), True: iter(categorical)}
-    return [next(columns[bool(one)]) for one in is_categorical]
-
-
-def _filled(X: Any, is_categorical: Bools, columns: list[Any], dtype: Any) -> Any:
-    """Return X with its missing values replaced by those of the columns."""
-    if hasattr(X, "iloc"):
-        frame = X.copy()
-        for j, values in enumerate(columns):
-            column = X.iloc[:, j]
-            missing = np.asarray(column.isna())
-            if values is not None and missing.any():
-                frame.isetitem(j, column.where(~missing, type(column)(values, index=column.index)))
-        return frame
-    array = np.array(X, dtype=object) if np.asarray(X).dtype == object else np.array(X, dtype=dtype)
-    missing = array != array if array.dtype != object else np.array(array == None, dtype=np.bool_) | (array != array)  # noqa: E711 - entry by entry
-    for j, values in enumerate(columns):
-        if values is not None:
-            array[missing[:, j], j] = values[missing[:, j]]
-    return array
+        return (fitted_shape(self).n_parameters(k, p) if p else 0) + k * p + k - 1 + k * free

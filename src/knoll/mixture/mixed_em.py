@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from knoll import _core
 from knoll._common.loop import StepReport
@@ -54,13 +53,13 @@ class Units:
     def of(cls, sizes: Floats, origins: Floats, deviations: Floats, isotropic: bool) -> Units:
         """Make units of the largest magnitudes (p,), and of origins and deviations in the units of x over those."""
         before = exponents_of(sizes)
-        if isotropic and len(before):
-            before = np.full_like(before, before.max())
+        if isotropic and (sizes > 0).any():  # a column without a value, or of zeros, has no unit
+            before = np.full_like(before, before[sizes > 0].max())
         origin = times_power(origins, -before)
         after = exponents_of(times_power(deviations, -before))
         after = np.where(deviations > 0, after, 0)
-        if isotropic and len(after):
-            after = np.full_like(after, after.max())
+        if isotropic and (deviations > 0).any():
+            after = np.full_like(after, after[deviations > 0].max())
         return cls(before, np.asarray(origin), after)
 
     @property
@@ -201,11 +200,16 @@ def _level_counts(rows: MixedRows, weighted: Floats) -> Floats:
 
 
 def _probabilities(counts: Floats, offsets: Ints, prior: Prior, alive: Bools, old: Floats | None = None) -> Floats:
-    """Return θ = (count + prior) / Σ (count + prior) for each column (eq. 2.19); a dead component keeps its own."""
+    """Return θ = (count + prior) / Σ (count + prior) for each column (eq. 2.19); a dead component keeps its own.
+
+    Where counts and prior are below float64, levels are equally probable.
+    """
     total = counts + prior.counts[:, None]
     found = np.empty_like(total)
     for begin, end in itertools.pairwise(offsets):
-        found[begin:end] = total[begin:end] / total[begin:end].sum(axis=0)
+        sums = total[begin:end].sum(axis=0)
+        with np.errstate(invalid="ignore"):
+            found[begin:end] = np.where(sums > 0, total[begin:end] / sums, 1.0 / max(1, end - begin))
     return found if old is None else np.where(alive, found, old)
 
 
@@ -299,7 +303,7 @@ def _moments(sums: _Sums, state: MixedState, deviations: Floats, reg: Floats) ->
     shape = state.covariance
     assert shape is not None
     alive = None if sums.alive.all() else sums.alive
-    mass = np.where(sums.alive, sums.mass, 1.0)[:, None]
+    mass = np.where(sums.mass > 0, sums.mass, 1.0)[:, None]  # 0 of a dead component, or of tiny weights alone
     with np.errstate(divide="ignore", invalid="ignore"):
         if state.full:
             shift = sums.first / mass
@@ -352,7 +356,7 @@ def expect(
     threads: int,
     *,
     resp: Floats | None = None,
-    labels: NDArray[np.int64] | None = None,
+    labels: Ints | None = None,
     log_prob: Floats | None = None,
     joint: Floats | None = None,
     filled: Floats | None = None,

@@ -34,7 +34,7 @@ def indicator_rows(y: Floats, observed: Bools, codes: Codes, offsets: Ints) -> F
     levels = int(offsets[-1])
     counts = np.maximum(observed.sum(axis=0), 1)
     deviations = np.sqrt(np.square(y).sum(axis=0) / counts)
-    wide = np.zeros((len(y), y.shape[1] + levels))
+    wide = np.zeros((len(y), max(y.shape[1] + levels, 1)))  # a table without a value has one column of zeros
     wide[:, : y.shape[1]] = y / np.where(deviations > 0, deviations, 1.0)
     for j in range(codes.shape[1]):
         block = wide[:, y.shape[1] + offsets[j] : y.shape[1] + offsets[j + 1]]

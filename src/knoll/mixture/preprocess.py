@@ -29,7 +29,7 @@ from knoll.validation import refuse_not_finite
 
 States = tuple[steps.GaussianState, ...]  # of groups of columns
 
-SAMPLE = 20_000  # distinct rows of blocks from which a start by name is drawn
+SAMPLE = 20_000  # distinct rows of blocks from which a start by name is drawn, where `init_size` does not say
 _EXTREME = 200  # deviations beyond 2^±200 are scaled: what is made of their squares would lose digits, or overflow
 # A weight below this share of the largest is 0. A row of weight w is at most w^−½ standard deviations from the mean, so
 # that with this bound the squares of all rows are numbers.
@@ -81,12 +81,15 @@ def summarize(
     one_unit: bool,
     matrix: bool,
     threads: int,
+    seed: int = 0,
+    init_size: int | None = None,
 ) -> MixtureRows:
     """Summarize one array: its pooled moments show whether every value is finite, and how large they are.
 
     `unit` is a length that must stay a number when the values are scaled, such as the root of a variance that is held.
     With `one_unit` the columns share one power of two: their variances are compared with each other. Without `matrix`
-    the pooled covariance is known by its variances only, which cost no d² sums.
+    the pooled covariance is known by its variances only, which cost no d² sums. A start by name is drawn from at most
+    `init_size` distinct rows, where that is not None.
     """
     count = float(len(points)) if weights is None else _count(int(np.count_nonzero(weights)), weights)
     if weights is not None:
@@ -95,16 +98,17 @@ def summarize(
             if not _core.all_finite(points, threads):
                 refuse_not_finite(points, estimator)
             points, weights = present_rows(Block(points, weights))
-    block = sample = Block(points, weights)
-    scaling = Rescaling()
+    block = Block(points, weights)
+    plain, scaling = block, Rescaling()
     pooled = _pooled(OneBlock(block, threads), matrix)
     corners = np.zeros((0, points.shape[1]))
     reach = _reach(len(points), 1.0 if weights is None else float(weights.max() / weights.min()))
+    extreme = False
     if not _is_plain(pooled, reach, unit):
         refuse_not_finite(points, estimator)
         corners = _corners(points)
         scaling = Rescaling.by_column(corners[0], corners[1], unit, one_unit)
-        sample = Block(_in_one_unit(points, corners), weights)
+        extreme = True
         if scaling:
             block = Block(scaling.down(points), weights)
             pooled = _pooled(OneBlock(block, threads), matrix)
@@ -112,14 +116,28 @@ def summarize(
         corners = _corners(points)
     origin = _origin(scaling.down(points[:: _stride(len(points))]), pooled)
     centering = Centering.of(pooled, _least(unit, scaling), origin)
+
+    def draw() -> tuple[Block, Block]:
+        rows, scaled = plain, block
+        if init_size is not None:
+            rows = draw_sample(OneBlock(plain, threads), len(points), seed, init_size)
+            scaled = Block(scaling.down(rows.points), rows.weights)
+        return Block(_in_one_unit(rows.points, corners) if extreme else rows.points, rows.weights), scaled
+
     passes = OneBlock(block, threads)
-    return MixtureRows(
-        passes, lambda: (sample, block), centering, scaling, corners, points.dtype, count, reach, threads
-    )
+    return MixtureRows(passes, draw, centering, scaling, corners, points.dtype, count, reach, threads)
 
 
 def summarize_blocks(
-    passes: Passes, *, estimator: Any, seed: int, box: bool, unit: float, one_unit: bool, matrix: bool
+    passes: Passes,
+    *,
+    estimator: Any,
+    seed: int,
+    box: bool,
+    unit: float,
+    one_unit: bool,
+    matrix: bool,
+    init_size: int | None = None,
 ) -> MixtureRows:
     """Summarize blocks: the same in a few passes, and a sample that depends on neither cuts nor order."""
     dtype, threads = passes.dtype, passes.threads
@@ -139,7 +157,7 @@ def summarize_blocks(
     scaled = passes.prepared(scaling.block) if scaling else passes
 
     def draw() -> tuple[Block, Block]:
-        points, weights = draw_sample(passes, present, seed, SAMPLE)
+        points, weights = draw_sample(passes, present, seed, SAMPLE if init_size is None else init_size)
         return Block(_in_one_unit(points, corners), weights), Block(scaling.down(points), weights)
 
     pooled = _pooled(scaled, matrix)

@@ -2,7 +2,7 @@
 
     from  bytes
     0     8      magic: 0x89, "knoll", carriage return, line feed (a transfer as text spoils it, and shows)
-    8     2 + 2  format version: major, minor; 1, with a relabeling 2, with types of columns 3; a reader takes any minor
+    8     2 + 2  format version: major (1, or one of those below), minor; any minor is read
     12    4      zero
     16    8      length of the header
     24    8      length of the file
@@ -30,6 +30,7 @@ MAJOR, MINOR = 1, 0
 RELABELED = 2  # major version of a file with a relabeling: a reader of version 1 would give other labels
 TYPED = 3  # of a file with types of columns, relabeled or not: an earlier reader would take other columns
 ENCODED = 4  # of a file whose categories are scores or codes: an earlier reader would take indicators
+LOCATED = 5  # of a file with positions, or rows of length one: an earlier reader would take the numbers as they are
 ALIGN = 64
 DIGEST = 32
 MOST_HEADER = 1 << 26  # bytes
@@ -121,7 +122,7 @@ def lay(arrays: Mapping[str, NDArray[Any]]) -> dict[str, ArrayEntry]:
         if dtype not in DTYPES and not TEXT.fullmatch(dtype):
             raise Damage(f"{name} is an array of {array.dtype}")
         if array.dtype.kind == "U" and not is_text(array.astype(np.dtype(dtype)).reshape(-1).view("<u4")):
-            raise Damage(f"{name} has a letter that is no Unicode")
+            raise Damage(f"{name} has a letter that is not Unicode")
         order = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
         entries[name] = ArrayEntry(dtype, array.shape, order, aligned(end))
         end = entries[name].offset + entries[name].nbytes

@@ -2,7 +2,8 @@
 
 Where the table had categories, dates or numbers in other than plain figures, a `knoll.tables.Schema` belongs to it: its
 encoded columns are the model's, and the indicators of one category are scaled together (`knoll.tables.mixed`). A model
-may take categories as scores instead (`knoll.tables.scores`), or as codes, with missing values as they are.
+may take categories as scores instead (`knoll.tables.scores`), or as codes, with missing values as they are. Latitude
+and longitude become coordinates first (`knoll.tables.positions`), which are scaled together.
 """
 
 from __future__ import annotations
@@ -15,25 +16,22 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from knoll._common.rescale import near_one, times_power
 from knoll._typing import Floats
 from knoll.exceptions import BadData, InvalidParameter
 from knoll.models._format import Damage
+from knoll.models._located import chosen_scale, located, of_length_one, with_one_factor
+from knoll.models._measures import measured
 from knoll.tables.frames import is_frame
 from knoll.tables.missing import MissingValues
 from knoll.tables.mixed import block_fill, block_spread
+from knoll.tables.positions import Position
 from knoll.tables.schema import Column, Schema
 from knoll.tables.scores import category_units, influences, score_loadings
 from knoll.validation import refuse_masked
 
 SCALES = ("standard", "robust", "common", "none")  # of a preparation; "auto" becomes one of them
-_FEW = 3  # columns up to which a common factor is considered,
-_ALIKE = 5.0  # if no standard deviation is more than this many times another one
 MISSING = ("error", "drop", "median")  # of indicators; scores and codes also have "model"
 ENCODINGS = ("indicators", "scores", "codes")
-
-
-_MOST = float(np.finfo(np.float64).max)
 
 
 @dataclass(frozen=True)
@@ -50,11 +48,12 @@ class Preparation:
         "common": the means go to 0, and all columns are divided by the root mean square of their standard deviations,
         so that shapes stay as they are; "none": columns are left as they are. A constant column is only centered.
         `fit` also takes "auto": "common" for up to three columns whose standard deviations differ by at most a factor
-        of 5, else "standard".
+        of 5, and where all columns are positions, else "standard".
     missing : {"error", "drop", "median", "model"}
         How missing values were treated; "model": they stay, and `encoding` says what becomes of them.
     center, spread : tuple of float
-        What is subtracted, and what is divided by.
+        What is subtracted, and what is divided by: of each column; of positions on a sphere a third number each follows
+        those of the numeric columns.
     fill : tuple of float
         The median of each column, which stands in for a missing value; of a category the indicators of its most
         frequent level.
@@ -65,6 +64,12 @@ class Preparation:
         means for missing values; or the number of its level, with NaN for missing values.
     loadings : tuple of tuple of float
         For "scores", a row for each column and a last one that is added, with an entry for each score.
+    positions : tuple of Position
+        Which columns are latitude and longitude, and what they become. Together they are scaled by one factor: their
+        mean squared distance is that of two standardised columns.
+    unit_rows : bool
+        Whether rows are divided by their lengths first, so that distances are those of directions; with one factor for
+        all columns they have the order of cosine distances.
 
     Examples
     --------
@@ -85,6 +90,8 @@ class Preparation:
     schema: Schema | None = None
     encoding: str = "indicators"
     loadings: tuple[tuple[float, ...], ...] = ()
+    positions: tuple[Position, ...] = ()
+    unit_rows: bool = False
 
     @classmethod
     def fit(
@@ -95,6 +102,7 @@ class Preparation:
         scale: str = "standard",
         missing: str = "error",
         schema: Schema | None = None,
+        unit_rows: bool = False,
     ) -> Self:
         """Compute the scales from the rows of X, without missing values; their order does not matter.
 
@@ -113,8 +121,10 @@ class Preparation:
             )
         if schema is not None and not schema.is_plain:
             return cls._fit_types(points, scale, missing, schema.only_used())
-        scale, center, spread, fill = _measured(list(points.T), scale)
-        return cls(tuple(columns), scale, missing, center, spread, fill)
+        fill = () if not unit_rows else measured(list(points.T), "none")[3]
+        points = of_length_one(points) if unit_rows else points
+        scale, center, spread, medians = measured(list(points.T), scale)
+        return cls(tuple(columns), scale, missing, center, spread, fill or medians, unit_rows=unit_rows)
 
     @classmethod
     def unscaled(cls, columns: Sequence[str]) -> Self:
@@ -126,16 +136,37 @@ class Preparation:
     def _fit_types(cls, points: Floats, scale: str, missing: str, schema: Schema) -> Self:
         """Scale numbers column by column, and the indicators of each category together."""
         count = len(schema.numeric)
-        scale = "standard" if scale == "auto" else scale  # the columns have different units
-        numbers = cls.fit(points[:, :count], schema.encoded[:count], scale=scale, missing=missing)
-        center, spread, fill = [*numbers.center], [*numbers.spread], [*numbers.fill]
+        positions = tuple(each.fitted(points) for each in schema.positions)
+        numbers = located(points[:, :count], positions)
+        scale = chosen_scale(scale, schema)
+        scale, *lists = measured(list(numbers.T), scale)
+        columns = list(numbers.T)
+        center, spread = [*lists[0]], [*with_one_factor(columns, lists[1], positions, count, scale)]
+        fill = [*lists[2][:count]]
+        for each in positions:
+            fill[each.latitude], fill[each.longitude] = each.center
         for block in schema.blocks:
             indicators = points[:, block]
             width = indicators.shape[1]
             center += [0.0] * width if scale == "none" else indicators.mean(axis=0).tolist()
             spread += [1.0 if scale == "none" else block_spread(indicators)] * width
             fill += block_fill(indicators).tolist()
-        return cls(schema.encoded, scale, missing, tuple(center), tuple(spread), tuple(fill), schema)
+        return cls(
+            schema.encoded, scale, missing, tuple(center), tuple(spread), tuple(fill), schema, positions=positions
+        )
+
+    @classmethod
+    def for_haversine(cls, X: ArrayLike, schema: Schema | None, missing: str) -> Self:
+        """Return the preparation of latitude and longitude for the haversine metric: radians, without other columns."""
+        if schema is None or len(schema.positions) != 1 or len(schema.used) != 2:
+            raise BadData(
+                "metric='haversine' takes a table with a latitude and a longitude, in degrees, and nothing else. "
+                "Choose them with --columns lat,lon, or say which they are: --types a=latitude,b=longitude."
+            )
+        schema = schema.only_used()
+        position = replace(schema.positions[0], form="radians")
+        fill = tuple(float(np.median(column)) for column in np.asarray(X, dtype=np.float64).T)
+        return cls(schema.encoded, "none", missing, (0.0, 0.0), (1.0, 1.0), fill, schema, positions=(position,))
 
     @classmethod
     def fit_scores(cls, X: Floats, schema: Schema, *, scale: str = "standard", missing: str = "model") -> Self:
@@ -146,31 +177,39 @@ class Preparation:
         must have one.
         """
         schema = schema.only_used()
-        count = len(schema.numeric)
+        positions = tuple(each.fitted(X) for each in schema.positions)
+        X = located(X, positions, len(schema.numeric))
+        count = len(schema.numeric) + sum(each.width - 2 for each in positions)  # of numbers, located
         observed = [column[np.isfinite(column)] for column in X.T]
-        for name, values in zip(schema.sources, observed, strict=True):
+        extra = count - len(schema.numeric)
+        for name, values in zip(schema.sources, observed[: len(schema.numeric)] + observed[count:], strict=True):
             if not len(values):
                 raise BadData(f"column {name!r} has no values. Leave it out with --columns.")
         # columns with categories beside them have different units
-        scale = "standard" if scale == "auto" and schema.categorical else scale
-        scale, center, spread, fill = _measured(observed[:count], scale)
-        _, means, units, _ = _measured(observed[:count], "standard")
-        for block in schema.blocks:
+        scale = chosen_scale(scale, schema) if schema.categorical or positions else scale
+        scale, center, spread, fill = measured(observed[:count], scale)
+        _, means, units, _ = measured(observed[:count], "standard")
+        columns = [X[:, j] for j in range(count)]
+        spread = with_one_factor(columns, spread, positions, len(schema.numeric), scale)
+        units = with_one_factor(columns, units, positions, len(schema.numeric), "standard")
+        for block in (slice(each.start + extra, each.stop + extra) for each in schema.blocks):
             shares = np.array([values.mean() for values in observed[block]])  # of counts: the order does not matter
             means += tuple(shares.tolist())
             units += tuple(category_units(shares).tolist())
             fill += tuple(block_fill(X[:, block]).tolist())
         center, spread = center + means[count:], spread + units[count:]
-        made = cls(
-            schema.encoded, scale, missing, center, spread, means if missing == "model" else fill, schema, "scores"
-        )
+        gaps = [*(means if missing == "model" else fill)]
+        del gaps[len(schema.numeric) : count]
+        for each in positions:
+            gaps[each.latitude], gaps[each.longitude] = each.center
+        made = cls(schema.encoded, scale, missing, center, spread, tuple(gaps), schema, "scores", positions=positions)
         return made._with_loadings(X, np.array(means), np.array(units))
 
     def _with_loadings(self, X: Floats, means: Floats, units: Floats) -> Self:
         """Add the loadings; they take the columns as `center` and `spread` leave them."""
         assert self.schema is not None
         Z = np.where(np.isfinite(X), X - means, 0.0) / units  # (n, D)
-        loadings = score_loadings(Z, len(self.schema.numeric), self.schema.levels) / units[:, None]
+        loadings = score_loadings(Z, self.n_numbers, self.schema.levels) / units[:, None]
         shift = np.array(self.center) - means
         rows = np.vstack([np.array(self.spread)[:, None] * loadings, shift @ loadings])  # (D + 1, r)
         return replace(self, loadings=tuple(tuple(row) for row in rows.tolist()))
@@ -186,28 +225,59 @@ class Preparation:
         return list(range(len(self.names) - count, len(self.names)))
 
     @property
+    def n_numbers(self) -> int:
+        """How many columns are numbers when latitude and longitude are coordinates."""
+        count = len(self.columns) if self.schema is None else len(self.schema.numeric)
+        return count + sum(each.width - 2 for each in self.positions)
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The names of the columns that `apply` returns."""
+        found: list[str] = [*self.columns]
+        more: list[str] = []
+        for each in self.positions:
+            names = each.names(self.columns)
+            found[each.latitude], found[each.longitude] = names[:2]
+            more += names[2:]
+        if self.schema is not None:
+            found[len(self.schema.numeric) : len(self.schema.numeric)] = more
         if self.encoding == "indicators" or self.schema is None:
-            return self.columns
-        numbers = self.columns[: len(self.schema.numeric)]
+            return tuple(found)
+        numbers = tuple(found[: self.n_numbers])
         if self.encoding == "codes":
             return numbers + tuple(column.name for column in self.schema.categorical)
         return numbers + tuple(f"score {j + 1} of the categories" for j in range(len(self.loadings[0])))
 
+    @property
+    def on_map(self) -> Position | None:
+        """The position that all columns of the table are, so that a picture of the rows is a map; None if none is."""
+        return self.positions[0] if len(self.columns) == 2 and self.positions else None
+
+    def notes(self) -> tuple[str, ...]:
+        """Say what was made of latitude and longitude, and of the lengths of rows."""
+        if self.unit_rows:
+            return ("Distances are those of directions: rows are divided by their lengths (cosine).",)
+        return tuple(each.text(self.columns) for each in self.positions)
+
     def units(self, column: int) -> tuple[float, float]:
         """Return what is subtracted from a column of `names`, and what it is divided by."""
-        if self.encoding != "indicators" and self.schema is not None and column >= len(self.schema.numeric):
+        if self.encoding != "indicators" and self.schema is not None and column >= self.n_numbers:
             return 0.0, 1.0
         return self.center[column], self.spread[column]
 
     def influences(self, X: Floats) -> dict[str, float]:
         """Return the share of each column of the table in the mean squared distance of two rows of X, for scores."""
         assert self.schema is not None
-        loadings = np.array(self.loadings)[:-1].reshape(len(self.columns), -1)
+        loadings = np.array(self.loadings)[:-1].reshape(len(self.center), -1)
+        X = located(X, self.positions, len(self.schema.numeric))
         Z = np.where(np.isfinite(X), (X - np.array(self.center)) / self.spread, 0.0)
-        shares = influences(Z - Z.mean(axis=0), loadings, len(self.schema.numeric), self.schema.blocks)
-        return dict(zip((column.name for column in self.schema.used), shares.tolist(), strict=True))
+        count, extra = len(self.schema.numeric), self.n_numbers - len(self.schema.numeric)
+        blocks = [slice(each.start + extra, each.stop + extra) for each in self.schema.blocks]
+        shares = influences(Z - Z.mean(axis=0), loadings, count + extra, blocks).tolist()
+        for each in reversed(self.positions):  # what a third coordinate has counts for the latitude
+            shares[each.latitude] += shares.pop(count + extra - 1) if each.width == 3 else 0.0
+            extra -= each.width - 2
+        return dict(zip((column.name for column in self.schema.used), shares, strict=True))
 
     def apply(self, X: Any) -> Floats:
         """Scale the rows of X, whose columns are those of the model; what is not finite stays so.
@@ -222,7 +292,11 @@ class Preparation:
             raise BadData(f"X has {points.shape[1]} columns; the model takes {len(self.columns)}.")
         if self.encoding == "scores":
             points = np.where(np.isfinite(points), points, self.fill)
+        if self.unit_rows:
+            points = of_length_one(points)
         codes = self._codes(points) if self.encoding == "codes" else None
+        if self.positions and self.schema is not None:
+            points = located(points, self.positions, len(self.schema.numeric))
         if self.scale != "none" or self.encoding != "indicators":
             with np.errstate(over="ignore", invalid="ignore"):
                 points -= self.center
@@ -230,7 +304,7 @@ class Preparation:
         if self.encoding == "indicators":
             return points
         assert self.schema is not None
-        numbers = points[:, : len(self.schema.numeric)]
+        numbers = points[:, : self.n_numbers]
         if codes is not None:
             return np.hstack([numbers, codes])
         loadings = np.array(self.loadings)  # (D + 1, r)
@@ -269,6 +343,10 @@ class Preparation:
         """Return it as JSON values."""
         lists = {name: list(getattr(self, name)) for name in ("columns", "center", "spread", "fill")}
         types: dict[str, Any] = {} if self.schema is None else {"types": self.schema.plain()}
+        if self.unit_rows:
+            types |= {"unit_rows": True}
+        if self.positions:
+            types |= {"positions": [each.plain() for each in self.positions]}
         if self.encoding != "indicators":
             types |= {"encoding": self.encoding, "loadings": [list(row) for row in self.loadings]}
         return {"scale": self.scale, "missing": self.missing, **lists, **types}
@@ -282,20 +360,38 @@ class Preparation:
                 "spread": list(spread), "fill": list(fill),
             }:  # fmt: skip
                 numbers = [*center, *spread, *fill]
+                positions = _positions(plain.get("positions", []), len(columns))
+                inner = len(columns) + sum(each.width - 2 for each in positions)
                 good = (
                     all(isinstance(name, str) for name in columns)
-                    and len({len(columns), len(center), len(spread), len(fill)}) == 1
+                    and (len(center), len(spread), len(fill)) == (inner, inner, len(columns))
                     and all(type(x) is float and math.isfinite(x) for x in numbers)
                     and all(x > 0 for x in spread)
                     and scale in SCALES
                     and (missing in MISSING or (missing == "model" and plain.get("encoding") in ENCODINGS[1:]))
                 )
                 schema = _schema(plain["types"], columns) if "types" in plain else None
-                encoding, loadings = _encoding(plain, schema, len(columns))
+                pairs = () if schema is None else schema.positions
+                good &= [_pair(each) for each in pairs] == [_pair(each) for each in positions]
+                encoding, loadings = _encoding(plain, schema, inner)
+                unit_rows = plain.get("unit_rows", False)
+                good &= unit_rows is False or (unit_rows is True and schema is None)
                 if good:
                     lists = tuple(columns), scale, missing, tuple(center), tuple(spread), tuple(fill)
-                    return cls(*lists, schema, encoding, loadings)
+                    return cls(*lists, schema, encoding, loadings, positions, unit_rows)
         raise Damage("the preparation of its data makes no sense")
+
+
+def _positions(plain: Any, width: int) -> tuple[Position, ...]:
+    """Read the positions, trusting nothing."""
+    found = [Position.from_plain(each, width) for each in plain] if isinstance(plain, list) else [None]
+    if None in found:
+        raise Damage("the preparation of its data makes no sense")
+    return tuple(each for each in found if each is not None)
+
+
+def _pair(position: Position) -> tuple[int, int]:
+    return position.latitude, position.longitude
 
 
 def _encoding(plain: Any, schema: Schema | None, width: int) -> tuple[str, tuple[tuple[float, ...], ...]]:
@@ -324,50 +420,3 @@ def _schema(plain: Any, columns: Sequence[str]) -> Schema:
     if schema.encoded != tuple(columns) or len(schema.used) != len(schema.columns):
         raise Damage("the types of its columns are not those of its columns")
     return schema
-
-
-def _measured(
-    columns: Sequence[Floats], scale: str
-) -> tuple[str, tuple[float, ...], tuple[float, ...], tuple[float, ...]]:
-    """Return the scale that "auto" becomes, and centres, scales and medians of the columns."""
-    measured = [_measures(column, scale) for column in columns]
-    center, spread, fill = zip(*measured) if measured else ((), (), ())
-    varying = np.array(spread)[[bool((column != column[:1]).any()) for column in columns]] if spread else np.zeros(0)
-    if scale == "auto":
-        scale = "common" if _comparable(varying, len(spread)) else "standard"
-    if scale == "common":
-        spread = (_common_spread(varying, len(spread)),) * len(spread)
-    return scale, center, spread, fill
-
-
-def _comparable(varying: Floats, count: int) -> bool:
-    """Whether there are few columns, of similar standard deviations; `varying` has those of columns not constant."""
-    return count <= _FEW and (not len(varying) or bool(varying.max() / _ALIKE <= varying.min()))
-
-
-def _common_spread(varying: Floats, count: int) -> float:
-    """Return the root mean square of the standard deviations; a constant column has 0."""
-    if not len(varying):
-        return 1.0
-    largest = float(varying.max())
-    return largest * math.sqrt(math.fsum(np.square(varying / largest).tolist()) / count)
-
-
-def _measures(column: Floats, scale: str) -> tuple[float, float, float]:
-    """Return centre, scale and median of a column; sums are rounded once, so that the order of rows does not matter."""
-    values, exponent = near_one(column)  # squares stay within float64
-    half = 0.5 if exponent > 1023 else 1.0  # the sum of the two middle values stays within float64
-    median = float(np.median(half * column)) / half
-    if scale == "none":
-        return 0.0, 1.0, median
-    center = math.fsum(values.tolist()) / len(values)
-    spread = math.sqrt(math.fsum(np.square(values - center).tolist()) / len(values))
-    if scale == "robust":
-        low, center, high = (float(x) for x in np.quantile(values, [0.25, 0.5, 0.75]))
-        spread = high - low or spread  # half of the rows may have one value, and the others still differ
-    if spread < 1e-14 * abs(center) or spread == 0.0:  # rounding error of a constant column
-        spread = 0.0
-    if (values == values[0]).all():  # the mean may be one rounding away
-        center, spread = float(values[0]), 0.0
-    spread = min(float(times_power(spread, exponent)), _MOST)  # quartiles may be farther apart than the largest number
-    return float(times_power(center, exponent)), spread or 1.0, median

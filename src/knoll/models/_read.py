@@ -22,6 +22,7 @@ from knoll.models._classes import class_names, find_class
 from knoll.models._format import (
     DIGEST,
     ENCODED,
+    LOCATED,
     MAGIC,
     MAJOR,
     MOST_HEADER,
@@ -248,19 +249,19 @@ def _verified(file: IO[bytes], name: str) -> tuple[Prefix, str]:
     """Check magic, version, lengths and digest, in that order."""
     facts = os.fstat(file.fileno())
     if not stat.S_ISREG(facts.st_mode):
-        raise ModelFileError(f"{name} is no file on a disk. Copy it to one first.")
+        raise ModelFileError(f"{name} is not a file on a disk. Copy it to one first.")
     start = file.read(PREFIX)
     if not start:
         raise ModelFileError(f"{name} is empty.")
     if start[: len(MAGIC)] != MAGIC[: len(start)]:
-        raise ModelFileError(f"{name} is no model file of knoll: it begins with {start[:8]!r}. knoll.save writes one.")
+        raise ModelFileError(f"{name} is not a knoll model file: it begins with {start[:8]!r}. knoll.save writes one.")
     if len(start) < PREFIX:
         raise ModelFileError(f"{name} is cut short: it has only {len(start)} bytes. Copy it again.")
     prefix = Prefix.of(start)
-    if prefix.major not in (MAJOR, RELABELED, TYPED, ENCODED):
+    if prefix.major not in (MAJOR, RELABELED, TYPED, ENCODED, LOCATED):
         raise ModelFileError(
             f"{name} has format {prefix.major}.{prefix.minor}, and knoll {knoll.__version__} reads {MAJOR}.x to "
-            f"{ENCODED}.x. Upgrade knoll."
+            f"{LOCATED}.x. Upgrade knoll."
         )
     if facts.st_size < prefix.file:
         raise ModelFileError(f"{name} is cut short: it has {facts.st_size} of {prefix.file} bytes. Copy it again.")
@@ -299,7 +300,7 @@ def _array(file: IO[bytes], start: int, name: str, entry: ArrayEntry) -> NDArray
     if entry.dtype == "|b1" and raw.max(initial=0) > 1:
         raise Damage(f"array {name!r} has an entry that is neither true nor false")
     if entry.dtype.startswith("<U") and not is_text(raw.view("<u4")):
-        raise Damage(f"array {name!r} has a letter that is no Unicode")
+        raise Damage(f"array {name!r} has a letter that is not Unicode")
     dtype = np.dtype(entry.dtype)
     if not raw.nbytes:
         return np.empty(entry.shape, dtype.newbyteorder("="), order=entry.order)  # type: ignore[call-overload]

@@ -14,7 +14,8 @@ from knoll._common.passes import Passes, Run
 from knoll._common.rescale import exponents_of, times_power
 from knoll._typing import Floats, Ints
 from knoll.exceptions import InvalidParameter
-from knoll.models._preparation import Preparation, _common_spread, _comparable
+from knoll.models._measures import common_spread, comparable
+from knoll.models._preparation import Preparation
 
 __all__ = ["prepare_blocks"]
 
@@ -66,8 +67,8 @@ def prepare_blocks(passes: Passes, columns: tuple[str, ...], scale: str) -> Prep
     spread[spread == 0] = 1.0
     varying = spread[~constant]
     if scale == "auto":
-        scale = "common" if _comparable(varying, d) else "standard"
-    deviations = (_common_spread(varying, d),) * d if scale == "common" else tuple(spread.tolist())
+        scale = "common" if comparable(varying, d) else "standard"
+    deviations = (common_spread(varying, d),) * d if scale == "common" else tuple(spread.tolist())
     means = tuple(times_power(center, exponents).tolist())
     return Preparation(columns, scale, "error", means, deviations, means)
 

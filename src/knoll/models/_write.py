@@ -18,6 +18,7 @@ from knoll.exceptions import InvalidType, ModelFileError
 from knoll.models._classes import class_names, find_class
 from knoll.models._format import (
     ENCODED,
+    LOCATED,
     MAJOR,
     MINOR,
     PREFIX,
@@ -110,7 +111,7 @@ def _packed(model: Any, preparation: Preparation | None) -> _Packed:
     cls = type(model)
     if find_class(cls.__name__) is not cls:
         raise InvalidType(
-            f"{cls.__module__}.{cls.__qualname__} is no class that a model file can name: "
+            f"{cls.__module__}.{cls.__qualname__} is not a class that a model file can name: "
             f"{', '.join(class_names())} are."
         )
     _refuse_generators(model)
@@ -132,12 +133,14 @@ def _packed(model: Any, preparation: Preparation | None) -> _Packed:
     except Damage as error:
         raise ModelFileError(f"{cls.__name__} cannot be saved: {error}.") from None
     except UnicodeEncodeError:
-        raise ModelFileError(f"{cls.__name__} cannot be saved: a text in it is no Unicode.") from None
+        raise ModelFileError(f"{cls.__name__} cannot be saved: a text in it is not Unicode.") from None
     return _major(relabeled, preparation), text, arrays, entries
 
 
 def _major(relabeled: Relabeled | None, preparation: Preparation | None) -> int:
     """Return the earliest version whose readers do all that the file asks for."""
+    if preparation is not None and (preparation.positions or preparation.unit_rows):
+        return LOCATED
     if preparation is not None and preparation.schema is not None:
         return TYPED if preparation.encoding == "indicators" and preparation.missing != "model" else ENCODED
     return MAJOR if relabeled is None else RELABELED

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from knoll.neighbors.gower import gower_distances
 from knoll.neighbors.nearest_rows import NearestRows
 
-__all__ = ["NearestRows"]
+__all__ = ["NearestRows", "gower_distances"]

@@ -1,4 +1,4 @@
-"""Distances of a metric that the core does not know, by scikit-learn's `pairwise_distances`."""
+"""Blocks of distances: Gower's by the core, others by scikit-learn's `pairwise_distances`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import pairwise_distances
 
+from knoll import _core
 from knoll._typing import Floats
 from knoll.exceptions import BadData, InvalidParameter
+from knoll.neighbors.gower import GOWER_COLUMNS
 
 __all__ = ["metric_distances"]
 
@@ -26,6 +28,10 @@ def metric_distances(
     scikit-learn adds up all entries to see whether they are finite: sums of large float32 entries may overflow where no
     distance does, and NumPy's warnings of that are not for the user.
     """
+    if metric == "gower":
+        found = np.empty((len(queries), len(points)))
+        _core.gower_distances(queries, points, options[GOWER_COLUMNS], found, 1)
+        return found
     try:
         with np.errstate(over="ignore", invalid="ignore"):
             found = pairwise_distances(queries, points, metric=metric, **options)

@@ -11,11 +11,13 @@ from knoll import _core
 from knoll._common.unique_rows import UniqueRows, merge_equal_rows
 from knoll._typing import Floats, Ints
 
+CoreParameter = float | Floats  # the power of Minkowski's metric; the weights of the columns for Gower's
+
 
 class UniqueRowIndex:
     """What `_core.Index` answers, for points or queries of which many may be equal."""
 
-    def __init__(self, points: NDArray[Any], eps: float, metric: str, p: float, threads: int) -> None:
+    def __init__(self, points: NDArray[Any], eps: float, metric: str, p: CoreParameter, threads: int) -> None:
         self._options = (eps if np.isfinite(eps) else 0.0, metric, p, "auto", threads)
         self._eps, self._threads = eps, threads
         self._points, self._unique = points, merge_equal_rows(points, threads)

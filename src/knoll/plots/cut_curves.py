@@ -57,6 +57,7 @@ def cut_curves(model: Any, ax: Axes | None = None, *, min_cluster_size: float = 
     ax.set_xlim(levels[0], levels[-1])
     plain_numbers(ax.xaxis)
     ax.set_ylim(0, 1.08 * max(int(clusters.max()), 1))
+    ax.locator_params(axis="y", integer=True)
     ax.set_xlabel("ε")
     ax.set_ylabel(f"clusters of at least {min_cluster_size:g} rows", color=BLUE)
     plain_axes(ax)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from knoll._typing import Bools, Floats, Ints
 from knoll.exceptions import BadData
@@ -139,7 +139,7 @@ def _log_joint(x: Floats, z: Ints, c: int, pi: Floats, mu: Floats, Sigma: Floats
     return math.log(pi[c]) - 0.5 * (distance + log_det) + levels if pi[c] > 0 else -math.inf
 
 
-def _expected(x: Floats, mu: Floats, Sigma: Floats) -> tuple[Floats, NDArray[np.float64]]:
+def _expected(x: Floats, mu: Floats, Sigma: Floats) -> tuple[Floats, Floats]:
     """E[x | observed] and Cov[x | observed], which is 0 outside of the missing columns (eq. 2.17)."""
     gone: Bools = np.isnan(x)
     mean, covariance = np.where(gone, mu, x), np.zeros_like(Sigma)

@@ -9,10 +9,13 @@ from knoll._typing import Floats
 from knoll.reference import _check as check
 
 
-def gower(X: ArrayLike, codes: ArrayLike, *, ranges: ArrayLike | None = None) -> Floats:
+def gower(
+    X: ArrayLike, codes: ArrayLike, *, ranges: ArrayLike | None = None, weights: ArrayLike | None = None
+) -> Floats:
     """Gower's distance of every pair of rows (eq. 5.14).
 
-    The mean, over the columns that both rows have, of |x − y| / range for numbers and of [z ≠ z'] for categories.
+    The mean, over the columns that both rows have, of |x − y| / range for numbers and of [z ≠ z'] for categories. The
+    numbers are divided by their ranges first, as (x − low) / range, so that a distance is a sum of rounded differences.
 
     Parameters
     ----------
@@ -22,11 +25,14 @@ def gower(X: ArrayLike, codes: ArrayLike, *, ranges: ArrayLike | None = None) ->
         The levels of the categories, −1 where one is missing.
     ranges : (p,) array, optional
         The ranges of the numeric columns; by default those of X. A column of range 0 counts, and differs by 0.
+    weights : (p + q,) array, optional
+        The weights of the columns in the mean, numbers first; by default 1.
 
     Returns
     -------
     ndarray of shape (n, n)
-        Distances from 0 to 1. Two rows that have no column in common are 1 apart, and a row is 0 from itself.
+        Distances from 0 to 1. Two rows that have no column in common are 1 apart; rows of which both have no value at
+        all are equal, and 0 apart.
 
     Examples
     --------
@@ -35,21 +41,25 @@ def gower(X: ArrayLike, codes: ArrayLike, *, ranges: ArrayLike | None = None) ->
     [[0.0, 1.0, 1.0], [1.0, 0.0, 0.0], [1.0, 0.0, 0.0]]
     """
     points, levels = check.mixed_rows(X, codes)
+    n, p = points.shape
+    seen = ~np.isnan(points)
+    lows = np.where(seen, points, np.inf).min(axis=0, initial=np.inf)
     if ranges is None:
-        empty = np.isnan(points).all(axis=0)
-        filled = np.where(empty, 0.0, points)
-        extents = np.nanmax(filled, axis=0) - np.nanmin(filled, axis=0)
+        extents = np.where(seen, points, -np.inf).max(axis=0, initial=-np.inf) - lows
     else:
         extents = np.array(ranges, dtype=np.float64)
-    total, count = np.zeros((len(points), len(points))), np.zeros((len(points), len(points)))
-    for column, extent in zip(points.T, extents, strict=True):
-        both = ~np.isnan(column)[:, None] & ~np.isnan(column)
-        total[both] += (np.abs(column[:, None] - column) / (extent if extent > 0 else 1.0))[both]
-        count += both
-    for level in levels.T:
+    units = (points - lows) / np.where(extents > 0, extents, 1.0)
+    each = np.ones(p + levels.shape[1]) if weights is None else np.array(weights, dtype=np.float64)
+    total, mass = np.zeros((n, n)), np.zeros((n, n))
+    for unit, weight in zip(units.T, each[:p], strict=True):
+        both = ~np.isnan(unit)[:, None] & ~np.isnan(unit)
+        total[both] += (weight * np.abs(unit[:, None] - unit))[both]
+        mass[both] += weight
+    for level, weight in zip(levels.T, each[p:], strict=True):
         both = (level[:, None] >= 0) & (level >= 0)
-        total += both & (level[:, None] != level)
-        count += both
-    distances = np.where(count > 0, total / np.where(count > 0, count, 1.0), 1.0)
-    np.fill_diagonal(distances, 0.0)
+        total += weight * (both & (level[:, None] != level))
+        mass += weight * both
+    distances = np.where(mass > 0, total / np.where(mass > 0, mass, 1.0), 1.0)
+    empty = ~seen.any(axis=1) & (levels < 0).all(axis=1)
+    distances[np.ix_(empty, empty)] = 0.0
     return distances

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from html import escape
 from typing import Any
 
 
@@ -100,6 +101,23 @@ class Certificate:
         lines += [f"  measured  {name} = {_short(value)}" for name, value in self.numbers.items()]
         lines += [f"  note      {note}" for note in self.notes]
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """Return the verdict and its numbers as a table, for notebooks."""
+        left = ' style="text-align:left"'
+        checks = "".join(
+            f"<tr><td{left}>{escape(check.what)}</td><td>{check.value:.3g}</td>"
+            f"<td>{'≥' if check.at_least else '≤'} {check.limit:.3g}</td><td>{'yes' if check.holds else 'no'}</td></tr>"
+            for check in self.checks
+        )
+        others = [f"assumes {condition}" for condition in self.preconditions]
+        others += [f"{name} = {_short(value)}" for name, value in self.numbers.items()]
+        listed = "".join(f"<li>{escape(text)}</li>" for text in [*others, *self.notes])
+        return (
+            f"<p><b>{escape(self.relation)}: {self.verdict}</b><br>{escape(self.statement)}</p>"
+            f"<table><thead><tr><th{left}>checked</th><th>value</th><th>limit</th><th>holds</th></tr></thead>"
+            f"<tbody>{checks}</tbody></table>" + (f"<ul>{listed}</ul>" if listed else "")
+        )
 
 
 def _use_of_limit(check: Check) -> float:

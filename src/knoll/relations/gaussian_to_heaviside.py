@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-from knoll._typing import Floats, Ints
+from knoll._typing import Floats, Ints, Labels
 from knoll.kernels import Heaviside
 from knoll.relations._common import quiet, squared_distances
 from knoll.relations._density import density_scale
@@ -87,7 +86,7 @@ class GaussianToHeaviside(Limit):
         return Path(self.name, "p", X, tuple(frames))
 
 
-def _by_first_row(labels: NDArray[np.int32]) -> Ints:
+def _by_first_row(labels: Labels) -> Ints:
     """Number clusters by their first rows, so that they keep their numbers from frame to frame."""
     _, first, which = np.unique(labels, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[which]

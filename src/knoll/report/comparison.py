@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from knoll._format import ColumnFormat, number, number_word, thousands, two_digits
 from knoll._typing import Ints
+from knoll.comparison.other_scales import DIFFERS
 from knoll.registry import display_names, title
 from knoll.report.comparison_charts import HEIGHT, WIDTH, chart
 from knoll.report.comparison_clusters import clusters_of, distinguishing_columns
@@ -95,7 +96,7 @@ def comparison_page(
     done("pictures")
     rows = drawn_rows(X.shape[0], X.shape[1], comparison.seed)
     scaled = comparison.scaling.apply(X[rows])
-    shown = shown_rows(scaled, comparison.scaling, rows, len(X))
+    shown = shown_rows(scaled, comparison.scaling, rows, len(X), X[rows])
     colours = _colours(comparison)
     done("clusters")
     found = comparison.explain(ids=ids, resamples=0) if explanation is None else explanation
@@ -114,7 +115,8 @@ def comparison_page(
         arrows_note=arrows_note, number=number, profile=_profile(comparison, write),
         explained=explained_view(found, _paints(comparison, colours)), count_word=number_word,
         facts=[*facts, *comparison.profile.remarks, *map(display_names, comparison.notes)],
-        used=used, omitted=_omitted(facts),
+        used=used, omitted=[*_omitted(facts), *(note.rstrip(".") for note in comparison.scaling.notes())],
+        doubts=[display_names(note) for note in comparison.notes if DIFFERS in note],
         failures=comparison.failures, interrupted=comparison.interrupted, width=WIDTH, height=HEIGHT,
         truth_scores=comparison.truth_scores, scale=comparison.scaling.scale, seed=comparison.seed, command=command,
         css=style, css_hash=source_hash(style), script=script, script_hash=source_hash(script),

@@ -5,17 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from knoll._typing import Floats, Ints
 from knoll.models import Preparation
+from knoll.tables.positions import Position, unwrapped
 
 MAX_POINTS = 5_000
 _MAX_NAME = 24  # characters of a column's name
 _NAMED = 3  # columns in the name of a principal axis
 _MAX_WORK = 1_000_000_000  # multiplications for the principal axes
+_DEGREES = (5, 10, 15, 20, 30, 45, 60, 90)  # steps between ticks of a map
+_MOST_OBLONG = 2.5  # ratio of the sides of a map
 _MAX_SPAN = 4.0  # times the span of the inner 98 % of the rows: beyond it, outliers are drawn at the border
 
 
@@ -37,17 +42,21 @@ class Shown:
     positions: Floats  # (m, 2) inside the limits
     axes: tuple[Axis, Axis]
     notes: tuple[str, ...]
+    equal: bool = False  # whether both axes must have one unit
 
 
-def shown_rows(scaled: Floats, scaling: Preparation, rows: Ints, n: int) -> Shown:
-    """Lay out rows: one column as a strip, two columns as they are, more on their principal axes.
+def shown_rows(scaled: Floats, scaling: Preparation, rows: Ints, n: int, cells: NDArray[Any] | None = None) -> Shown:
+    """Lay out rows: one column as a strip, two columns as they are, more on their principal axes; positions as a map.
 
-    `scaled` are the `rows` (of `n`) as the methods saw them; `scaling` has their original units.
+    `scaled` are the `rows` (of `n`) as the methods saw them, `cells` the same in the table, which a map needs;
+    `scaling` has the units.
     """
     names = scaling.names
     m, d = scaled.shape
     few, all_ = (f"{count:,}".replace(",", "\u202f") for count in (m, n))
     notes = [] if m == n else [f"{few} of {all_} rows are drawn, chosen at random."]
+    if scaling.on_map is not None and cells is not None:
+        return _map(cells, scaling, scaling.on_map, rows, notes)
     if d == 1:
         positions = np.column_stack([scaled[:, 0], _strip(m)])
         labels = (names[0], "")
@@ -67,6 +76,48 @@ def shown_rows(scaled: Floats, scaling: Preparation, rows: Ints, n: int) -> Show
     if beyond.any():
         notes.append(f"{int(beyond.sum())} outliers are drawn at the border of the pictures.")
     return Shown(rows, positions, (axes[0], axes[1]), tuple(notes))
+
+
+def _map(cells: NDArray[Any], scaling: Preparation, position: Position, rows: Ints, notes: list[str]) -> Shown:
+    """Draw longitude across and latitude up; a degree of longitude is as long as at the mean latitude."""
+    up, across = cells[:, position.latitude], unwrapped(cells[:, position.longitude])
+    known = np.isfinite(up) & np.isfinite(across)
+    rows, up, across = rows[known], up[known], across[known]
+    middle = float(up.mean()) if len(up) else 0.0
+    shrink = max(0.05, math.cos(math.radians(middle)))
+    positions = np.column_stack([across * shrink, up])
+    if not known.all():
+        notes.append(f"{int((~known).sum())} rows without a position are not drawn.")
+    windows = [_window(positions[:, 0]), _window(positions[:, 1])]
+    least = max(high - low for low, high in windows) / _MOST_OBLONG
+    axes, beyond = [], np.zeros(len(rows), bool)
+    for j, (low, high) in enumerate(windows):
+        more = max(0.0, least - (high - low)) / 2
+        low, high = low - more, high + more
+        beyond |= (positions[:, j] < low) | (positions[:, j] > high)
+        positions[:, j] = np.clip(positions[:, j], low, high)
+        ticks = _degree_ticks(low, high, 1.0 if j else 1 / shrink)
+        name = scaling.columns[position.latitude if j else position.longitude]
+        axes.append(Axis(f"{name} (degrees)", low, high, tuple((at, f"{_turned(text)}°") for at, text in ticks)))
+    if beyond.any():
+        notes.append(f"{int(beyond.sum())} outliers are drawn at the border of the pictures.")
+    return Shown(rows, positions, (axes[0], axes[1]), tuple(notes), equal=True)
+
+
+def _degree_ticks(low: float, high: float, scale: float) -> tuple[tuple[float, str], ...]:
+    """Return ticks in degrees; large steps divide the circle."""
+    extent = (high - low) * scale
+    step = next((each for each in _DEGREES if extent / each <= 4.5), None)
+    if step is None or extent < 20:
+        return _ticks(low, high, 0.0, scale)
+    first, last = math.ceil(low * scale / step), math.floor(high * scale / step)
+    return tuple((number * step / scale, f"{number * step}".replace("-", "−")) for number in range(first, last + 1))
+
+
+def _turned(text: str) -> str:
+    """Write a longitude beyond 180 as one to the west."""
+    value = float(text.replace("−", "-"))
+    return text if abs(value) <= 180 else f"{(value + 180) % 360 - 180:.6g}".replace("-", "−")
 
 
 def _principal(scaled: Floats, names: tuple[str, ...]) -> tuple[Floats, tuple[str, str]]:

@@ -78,7 +78,7 @@ def points_block(pictures: Sequence[Mapping[str, Any]], shown: Shown, ids: Seque
     across = np.rint((shown.positions[:, 0] - x0) / wide * _RESOLUTION).astype(int).tolist()
     up = np.rint((shown.positions[:, 1] - y0) / high * _RESOLUTION).astype(int).tolist()
     names = shown.rows.tolist() if ids is None else [str(ids[row])[:80] for row in shown.rows]
-    equal = bool(shown.axes[1].name) and 0.25 < wide / high < 4  # else equal units would leave a thin strip
+    equal = shown.equal or (bool(shown.axes[1].name) and 0.25 < wide / high < 4)  # else a thin strip would be left
     ticks = [[((at - axis.low) / (axis.high - axis.low), text) for at, text in axis.ticks] for axis in shown.axes]
     return embedded({
         "fine": _RESOLUTION, "x": across, "y": up, "ids": names, "ratio": wide / high if equal else 0,

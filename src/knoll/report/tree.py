@@ -118,7 +118,7 @@ def tree_page(
         levels, clusters = np.unique(np.append(levels, eps)), _clusters_at(condensed, eps)
     view = TreeView(condensed, levels, clusters, _colours(condensed, clusters), eps)
     rows = drawn_rows(n, X.shape[1], seed)
-    shown = shown_rows(scaling.apply(X[rows]), scaling, rows, n)
+    shown = shown_rows(scaling.apply(X[rows]), scaling, rows, n, X[rows])
     painted = _painted(view.row_colours(), labels)
     picture = {
         "id": "tree", "title": title, "chips": chips(labels, painted),

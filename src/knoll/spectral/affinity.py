@@ -19,7 +19,7 @@ from knoll import kernels, scales
 from knoll._common.rescale import affinity_exponent, directions, largest_of, times_power
 from knoll._common.sparse import is_sparse
 from knoll._common.unique_rows import find_unique_rows
-from knoll._typing import Floats
+from knoll._typing import Floats, Ints
 from knoll.exceptions import BadData, CostError, InvalidParameter
 from knoll.kernels.operators import (
     Operator,
@@ -274,7 +274,7 @@ def _named_kernel(
     if name in ("poly", "polynomial") and gamma is None and not params and degree == int(degree) >= 1 and coef0 >= 0:
         return kernels.Polynomial(int(degree), float(coef0))
     if name not in kernel_metrics():
-        known = sorted({"rbf", "gaussian", *_GRAPHS, *kernel_metrics()})
+        known = sorted({"rbf", "gaussian", "gower", *_GRAPHS, *kernel_metrics()})
         raise InvalidParameter(
             f"{OWNER}: affinity must be one of {', '.join(map(repr, known))}, a callable or a kernel of "
             f"knoll.kernels, got {name!r}."
@@ -295,7 +295,7 @@ def _named_kernel(
     return kernels.Function(function)
 
 
-def _twins(points: Floats, queries: Any, *, threads: int) -> NDArray[np.int64]:
+def _twins(points: Floats, queries: Any, *, threads: int) -> Ints:
     """Return for each query the lowest row that equals it, or −1; by content, since a distance may underflow."""
     n = len(points)
     found = find_unique_rows(np.concatenate([points, np.asarray(queries, dtype=np.float64)]), threads)
@@ -303,7 +303,7 @@ def _twins(points: Floats, queries: Any, *, threads: int) -> NDArray[np.int64]:
     return np.where(rows < n, rows, -1)
 
 
-def _without_self(links: Any, twins: NDArray[np.int64]) -> Any:
+def _without_self(links: Any, twins: Ints) -> Any:
     """Remove the link of a row to itself."""
     own = np.flatnonzero(twins >= 0)
     removed = scipy.sparse.csr_array((np.ones(len(own)), (own, twins[own])), shape=links.shape)

@@ -19,11 +19,13 @@ from knoll.spectral.solve import operator_for, solves_whole
 
 _APPLICATIONS = (5, 14, 60)  # of the operator: few, expected, many; eigenvalues that crowd near one take up to max_iter
 _BEGUN = (2, 7, 60)  # the same where an approximate solution is the start, and may be refused
+_OF_GRAPH = (3, 7, 60)  # the same of sparse graphs, which are factorised where that is cheap
 _FLOP = 6e-11  # seconds of a multiplication in a tall product
 _LINK = 1.5e-9  # seconds of a link in a column of a sparse product
 _FILL = 30  # entries of a factor for each row, at most: others are not factorised
 _WHOLE = 2.5e-10  # seconds for each of n³ of LAPACK's whole spectrum
 _ROW = 1.5e-5  # seconds of a row in validation and the partition step, for ten starts
+_ROW_OF_GRAPH = 4e-7  # the same for each cluster, of the embedding of a graph
 _SEARCH = 2.0  # seconds that a search for all neighbours may take here
 _BUFFERS = 1 << 24  # bytes that do not grow with n
 
@@ -49,6 +51,7 @@ def estimate(
     tall = 14 * n * 6 * block * block * _FLOP  # of one application
     partition = n * _ROW * (1 + n_init / 10)
     if params.graph:
+        partition = n * m * _ROW_OF_GRAPH * (1 + n_init / 10)
         return _of_graph(params, points, m, block, basis, tall, partition, solver, threads, gap)
     begun = time.process_time()
     kernel, sigma, _ = params.kernel(points, None, threads)
@@ -111,7 +114,7 @@ def _of_graph(
         links, made = float(points.nnz), points.nnz * 2e-7
     else:
         links, made = float(n) * n, n * n * 1e-8
-    components, counts = _components(params, points, made, threads), _APPLICATIONS
+    components, counts = _components(params, points, made, threads), _OF_GRAPH
     if components >= m + gap:
         basis, counts = 8 * n * 4 * (m + 1), (1, 1, 2)
     elif params.name == "nearest_neighbors":

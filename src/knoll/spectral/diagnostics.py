@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 
 import numpy as np
-from numpy.typing import NDArray
 
 from knoll._common.loop import History, make_history
+from knoll._typing import Floats, Labels
 from knoll.base import warn_caller
 from knoll.exceptions import (
     ApproximationWarning,
@@ -62,7 +62,7 @@ def warn_of_filled(filled: int, k: int, columns: int, linked: bool) -> None:
         )
 
 
-def warn_of_far_rows(labels: NDArray[np.int32], w: NDArray[np.float64], k: int) -> str:
+def warn_of_far_rows(labels: Labels, w: Floats, k: int) -> str:
     """Warn when the eigengap counted sets too small to be clusters; return a note on them.
 
     A set with fewer rows than the ball that σ is estimated from, the cube root of all, contains no whole neighbourhood.

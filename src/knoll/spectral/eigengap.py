@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+
+from knoll._typing import Floats
 
 LEAST_JUMP = float(np.log(2.5))  # beyond the expected: a single ring, whose eigenvalues come in pairs, reaches log 2.3
 _CLOSED = 1e-4  # of the last 1 − λ: a set that is left with less probability counts as closed
@@ -19,11 +20,11 @@ class Eigengap:
     """A number of clusters, with the evidence for each."""
 
     best: int
-    jumps: NDArray[np.float64]  # (m − 1,) for k = 1, 2, …: the jump beyond the expected one; LEAST_JUMP for k = 1
+    jumps: Floats  # (m − 1,) for k = 1, 2, …: the jump beyond the expected one; LEAST_JUMP for k = 1
     reason: str
 
 
-def eigengap(values: NDArray[np.float64], n: int) -> Eigengap:
+def eigengap(values: Floats, n: int) -> Eigengap:
     """Choose k from eigenvalues in descending order, of n rows."""
     last = len(values) - 1
     if last < 1:
@@ -46,9 +47,9 @@ def eigengap(values: NDArray[np.float64], n: int) -> Eigengap:
 
 
 def _reason(
-    values: NDArray[np.float64],
-    leaving: NDArray[np.float64],
-    jumps: NDArray[np.float64],
+    values: Floats,
+    leaving: Floats,
+    jumps: Floats,
     best: int,
     rounding: float,
 ) -> str:

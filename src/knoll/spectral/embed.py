@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from knoll._common.linalg import eigh, inner, times
 from knoll._common.rescale import exponent_of, times_power
 from knoll._common.sparse import is_sparse
-from knoll._typing import Floats, Ints
+from knoll._typing import Bools, Floats, Ints
 from knoll.kernels.operators import Operator
 from knoll.spectral.eigen import (
     GUARD,
@@ -314,7 +314,7 @@ def coefficients(spectrum: Spectrum, weights: Floats) -> Floats:
     return np.hstack([E, weights[:, None]])
 
 
-def extended(sums: Floats, row_scaling: str) -> tuple[Floats, NDArray[np.bool_]]:
+def extended(sums: Floats, row_scaling: str) -> tuple[Floats, Bools]:
     """Turn A(q, X)·[E | w] into embedded rows (Nyström); also return which rows have a link to a cluster."""
     degrees = sums[:, -1]
     linked = degrees >= NO_LINK

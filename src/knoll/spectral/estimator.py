@@ -6,6 +6,7 @@ affinity.py defines A, solve.py finds its eigenvectors, labels.py turns them int
 from __future__ import annotations
 
 import time
+from copy import copy
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -18,9 +19,12 @@ from knoll._common.cost import Cost
 from knoll._common.rescale import as_dtype, largest_of, times_power
 from knoll._schema import Array, Columns, Real, Record, Text, Whole, not_all, not_columns, not_empty
 from knoll._typing import Floats, Labels
-from knoll.base import Estimator, all_or_nothing
+from knoll.base import FitPredictMixin, all_or_nothing
+from knoll.engines import lazily
 from knoll.exceptions import BadData
+from knoll.kernels import Function
 from knoll.kernels.operators import CachedOperator
+from knoll.neighbors.gower import ReadsGower, gower_columns_rule, read_gower_again
 from knoll.spectral import diagnostics, embed
 from knoll.spectral.affinity import (
     Affinity,
@@ -53,7 +57,7 @@ _MOST_AUTO = 20  # clusters, at most, under n_clusters="auto"
 _FAR = 1e300  # units of σ from the origin: beyond, x/σ may leave float64
 
 
-class SpectralClustering(ClusterMixin, Estimator):
+class SpectralClustering(FitPredictMixin, ClusterMixin, ReadsGower):
     """Spectral clustering: the top eigenvectors of the normalised affinity matrix, and a partition of their rows.
 
     A is the matrix of similarities of the rows, D the diagonal of its row sums. The k largest eigenvectors of D^-½AD^-½
@@ -82,8 +86,9 @@ class SpectralClustering(ClusterMixin, Estimator):
         Of the Gaussian kernel exp(−γ‖x − y‖²), and of those of scikit-learn's kernels that have one (None: 1).
     affinity : str, callable or kernel, default="rbf"
         "rbf", "nearest_neighbors" (links to the nearest rows, both ways averaged), "precomputed" (X is A, dense or
-        sparse), "precomputed_nearest_neighbors" (X is a sparse matrix of distances), "poly", "linear", any other kernel
-        of scikit-learn's `pairwise_kernels`, a function of two rows, or a kernel of `knoll.kernels`. Similarities must
+        sparse), "precomputed_nearest_neighbors" (X is a sparse matrix of distances), "poly", "linear", "gower" (one
+        less Gower's distance, for tables of numbers and categories with missing values), any other kernel of
+        scikit-learn's `pairwise_kernels`, a function of two rows, or a kernel of `knoll.kernels`. Similarities must
         be symmetric and ≥ 0.
     n_neighbors : int, default=10
         Neighbours of a row, itself included. Rows that are equally far are all neighbours.
@@ -94,7 +99,7 @@ class SpectralClustering(ClusterMixin, Estimator):
     degree, coef0 : float, default=3, 1
         Of the polynomial kernel (and coef0 of the sigmoid).
     kernel_params : dict, default=None
-        Further arguments of a kernel by name or a function.
+        Further arguments of a kernel by name or a function; of "gower" those of `DBSCAN`'s metric.
     n_jobs : int or None, default=None
         Threads; None uses every CPU we may use. The result has the same bits for every number.
     verbose : bool or int, default=False
@@ -252,7 +257,9 @@ class SpectralClustering(ClusterMixin, Estimator):
         "n_connected_components_": Whole(),
         "n_iter_": Whole(),
         "history_": Columns(),
+        "gower_columns_": gower_columns_rule(),
     }
+    _gower_parameters: ClassVar = ("affinity", "kernel_params")
 
     def __init__(
         self,
@@ -331,7 +338,7 @@ class SpectralClustering(ClusterMixin, Estimator):
         self._check_parameters()
         threads, seed = self._threads(), draw_seed(self.random_state)
         params = self._affinity_params()
-        points, dtype = validate_points(X, params, self, threads, reset=True)
+        points, dtype = self._read_rows(X, sample_weight)
         n = points.shape[0]
         weights = validate_weights(sample_weight, params, n)
         present = np.arange(n) if weights is None else np.flatnonzero(weights)
@@ -413,8 +420,9 @@ class SpectralClustering(ClusterMixin, Estimator):
             The operator, memory beyond X at most, pairs of rows in an application, seconds with their bounds.
         """
         self._check_parameters()
-        params, threads = self._affinity_params(), self._threads()
-        points, _ = validate_points(X, params, None, threads, reset=True)
+        threads, model = self._threads(), copy(self)  # which reads the rows as a fit does
+        points, _ = model._read_rows(X, None)
+        params = model._affinity_params()
         m = self._columns(points.shape[0], self._most_clusters(points.shape[0]))
         options = {"n_init": int(self.n_init), "operator": self.operator, "solver": self.eigen_solver}
         gap = self.n_clusters == "auto"
@@ -464,28 +472,10 @@ class SpectralClustering(ClusterMixin, Estimator):
             self.embedding_ = as_dtype(np.nan_to_num(times_power(rows, -(squares // 2)), nan=np.nan), dtype)
             self.inertia_ = float(times_power(self.inertia_, power - squares))
 
-    def fit_predict(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> NDArray[np.int32]:
-        """Find the clusters of X and return `labels_`.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features), or (n_samples, n_samples)
-            As in `fit`.
-        y : ignored
-        sample_weight : array-like of shape (n_samples,), default=None
-            As in `fit`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            The labels.
-        """
-        labels: NDArray[np.int32] = self.fit(X, sample_weight=sample_weight).labels_
-        return labels
-
     # ---- the fitted model ------------------------------------------------------------------------------------------
 
-    def predict(self, X: ArrayLike) -> NDArray[np.int32]:
+    @lazily
+    def predict(self, X: ArrayLike) -> Labels:
         """Label rows by the Nyström extension of the embedding; training rows get their `labels_`.
 
         Parameters
@@ -499,10 +489,24 @@ class SpectralClustering(ClusterMixin, Estimator):
             The labels.
         """
         check_is_fitted(self)
+        if self._is_gower():
+            return self._predict(read_gower_again(X, self.gower_columns_, estimator=self))[0]
         queries, _ = validate_points(X, self._affinity_params(), self, self._threads(), reset=False)
         return self._predict(queries)[0]
 
+    def _read_rows(self, X: Any, sample_weight: Any) -> tuple[Any, Any]:
+        """Read the rows of a fit; also return their dtype."""
+        self.__dict__.pop("gower_columns_", None)  # of an earlier fit
+        if self._is_gower():
+            return self._fit_gower(X, sample_weight), np.dtype(np.float64)
+        return validate_points(X, self._affinity_params(), self, self._threads(), reset=True)
+
     def _affinity_params(self) -> AffinityParams:
+        if self._is_gower():
+            gower = Function(self._gower_similarities)
+            return AffinityParams(
+                gower, None, None, self.n_neighbors, self.degree, self.coef0, None, self.zero_diagonal
+            )
         names = ("affinity", "gamma", "sigma", "n_neighbors", "degree", "coef0", "kernel_params", "zero_diagonal")
         return AffinityParams(**{name: getattr(self, name) for name in names})
 
@@ -526,7 +530,7 @@ class SpectralClustering(ClusterMixin, Estimator):
         """Return the power of two that similarities were divided by; older models divided by none."""
         return int(vars(self).get("affinity_power_", 0))
 
-    def _predict(self, queries: Any) -> tuple[NDArray[np.int32], Floats]:
+    def _predict(self, queries: Any) -> tuple[Labels, Floats]:
         """Label and embed rows."""
         threads, affinity = self._threads(), self._affinity()
         if affinity.digest and queries.shape[0] == len(self.fit_labels_) and digest(queries) == affinity.digest:

@@ -19,7 +19,7 @@ from knoll._common.linalg import inner, svd, times
 from knoll._common.loop import StepReport
 from knoll._common.rescale import affinity_exponent, largest_of, near_one, times_power
 from knoll._common.seeding import Multiset
-from knoll._typing import Floats, Labels
+from knoll._typing import Floats, Indices, Labels
 from knoll.kmeans.assignment import assign
 from knoll.kmeans.lloyd import lloyd
 from knoll.spectral import embed
@@ -58,7 +58,7 @@ class Rule:
             return labels
         return self._coordinates(Y, threads).argmax(axis=1).astype(np.int32)
 
-    def unsure(self, Y: Floats, error: Floats, threads: int = 1) -> NDArray[np.intp]:
+    def unsure(self, Y: Floats, error: Floats, threads: int = 1) -> Indices:
         """List the rows whose label could change if each coordinate were off by `error` of the largest, (q,)."""
         k = self.matrix.shape[0 if self.method == "kmeans" else 1]
         if k == 1:
@@ -75,7 +75,7 @@ class Rule:
         best = np.partition(score, k - 2, axis=1)[:, k - 2 :]
         return np.flatnonzero(best[:, 1] - best[:, 0] <= 8 * Y.shape[1] * error * size)
 
-    def reordered(self, order: NDArray[np.intp]) -> Rule:
+    def reordered(self, order: Indices) -> Rule:
         """Renumber the clusters: `order` lists the old numbers."""
         matrix = self.matrix[order] if self.method == "kmeans" else self.matrix[:, order]
         return Rule(self.method, np.ascontiguousarray(matrix), self.inertia)

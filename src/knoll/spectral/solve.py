@@ -6,10 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from knoll._common.sparse import is_sparse
-from knoll._typing import Floats
+from knoll._typing import Floats, Ints
 from knoll.kernels.operators import CachedOperator
 from knoll.spectral import embed
 from knoll.spectral.affinity import OWNER, Affinity
@@ -43,7 +42,7 @@ class EigenRequest:
         names = ("tol", "max_applications", "seed", "threads", "hook")
         return {name: getattr(self, name) for name in names}
 
-    def pairs_for(self, labels: NDArray[np.int64]) -> int:
+    def pairs_for(self, labels: Ints) -> int:
         """Return how many pairs a graph with these components needs."""
         return max(self.pairs, min(int(labels.max()) + 1, self.clusters))
 

@@ -22,6 +22,8 @@ recognised by their contents. Tables of pandas, polars and Arrow are read alike.
 | columns | types of columns, reasons, numbers |
 | schema | `Schema` and `Column`: the types of columns, applied to new tables, in files |
 | recognition, cells, conversion | which type a column has by its cells; cells become numbers and codes |
+| combined | what several columns are together: copies, one-hot columns, pairs of latitude and longitude; logarithms |
+| positions, geojson | latitude and longitude as coordinates in km; points of GeoJSON |
 | mixed, scores | categories as columns of numbers: scaled indicators; scores of what they have in common with others |
 | frames, typed | tables of other libraries; a table, typed and encoded, for the command line and for Python |
 | missing | missing values: an error, dropped rows, or medians |

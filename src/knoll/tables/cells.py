@@ -120,7 +120,8 @@ class Texts:
 def _encoded(column: pa.ChunkedArray) -> tuple[pa.Array, NDArray[np.int32]]:
     """Return distinct texts and, per row, which of them it has, −1 for none."""
     if not pa.types.is_dictionary(column.type):
-        column = column.cast(pa.large_string()).dictionary_encode()
+        column = column.cast(pa.large_string()) if pa.types.is_string_view(column.type) else column
+        column = column.dictionary_encode()
     column = column.unify_dictionaries()
     if not column.num_chunks:
         return pa.array([], pa.string()), np.empty(0, np.int32)

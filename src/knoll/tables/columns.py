@@ -16,9 +16,18 @@ from knoll.exceptions import BadData
 from knoll.tables.dialect import NULL_VALUES, NUMBER
 from knoll.tables.limits import check_unpacked
 
-__all__ = ["array_column", "as_written", "check_distinct", "decoded", "matrix", "reason_unused"]
+__all__ = [
+    "array_column",
+    "as_written",
+    "check_distinct",
+    "decoded",
+    "matrix",
+    "reason_unused",
+    "write_numbers",
+]
 
-_CELLS = 1 << 20  # numbers converted at a time
+_CELLS = 1 << 17  # numbers converted at a time
+_CHUNKS = 64  # after which freed memory goes back to the system
 _ROW_NUMBER = re.compile(r"(unnamed: ?\d+|id|index|row|rowid|row_id|no|nr|)", re.IGNORECASE)
 _MOSTLY = 0.9  # of a text column's cells: with so many numbers the others are slips, and are named
 
@@ -34,10 +43,10 @@ def reason_unused(name: str, column: pa.ChunkedArray, *, requested: bool) -> str
         return "true or false, not a number; write it as 0 and 1 to use it"
     if pa.types.is_temporal(dtype):
         return "a date or time"
-    if pa.types.is_dictionary(dtype):
+    if pa.types.is_dictionary(dtype) and not pa.types.is_binary(dtype.value_type):
         return _text_reason(column) if _is_text(dtype.value_type) else "a category, not a number"
     if not (pa.types.is_integer(dtype) or pa.types.is_floating(dtype) or pa.types.is_decimal(dtype)):
-        if pa.types.is_binary(dtype):
+        if pa.types.is_binary(dtype) or pa.types.is_dictionary(dtype):
             return "text in more than one encoding; save the file as UTF-8 to use it"
         return _text_reason(column) if _is_text(dtype) else f"of type {dtype}"
     if not requested and _ROW_NUMBER.fullmatch(name.strip()) and pa.types.is_integer(dtype) and _counts_rows(column):
@@ -81,14 +90,29 @@ def _counts_rows(column: pa.ChunkedArray) -> bool:
 def matrix(table: pa.Table, columns: Sequence[str]) -> NDArray[np.float64]:
     """Return columns as one array, NaN where a value is missing; besides it and the table only a piece is in memory."""
     X = np.empty((table.num_rows, len(columns)))
-    for j, column in enumerate(columns):
-        row = 0
-        for chunk in table[column].chunks:
-            for begin in range(0, len(chunk), _CELLS):
-                values = _numbers(chunk.slice(begin, _CELLS))
-                X[row : row + len(values), j] = values
-                row += len(values)
+    row = 0
+    for batch in table.select(columns).to_batches(max_chunksize=max(1, _CELLS // max(1, len(columns)))):
+        for j, chunk in enumerate(batch.columns):  # the rows of X stay in the cache while all columns are written
+            X[row : row + len(chunk), j] = _numbers(chunk)
+        row += batch.num_rows
     return X
+
+
+def write_numbers(columns: Sequence[tuple[list[pa.Array | None], NDArray[np.float64]]]) -> None:
+    """Write chunks of columns into arrays, NaN where a value is missing; a chunk is freed when it is written.
+
+    First the first chunks of all columns: they were read together, and lie together in memory.
+    """
+    rows = [0] * len(columns)
+    for k in range(max((len(chunks) for chunks, _ in columns), default=0)):
+        for j, (chunks, out) in enumerate(columns):
+            if k < len(chunks):
+                values = _numbers(chunks[k])
+                out[rows[j] : rows[j] + len(values)] = values
+                rows[j] += len(values)
+                chunks[k] = None
+        if k % _CHUNKS == 0:
+            pa.default_memory_pool().release_unused()
 
 
 def _numbers(column: pa.Array) -> NDArray[np.float64]:

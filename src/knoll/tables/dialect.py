@@ -27,6 +27,7 @@ NULL_VALUES = ["", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "no
 NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?", re.ASCII)
 SPACE = " \t\r\n\xa0"  # around a name or a number; other characters belong to it
 
+_LEVELS = 1 << 20  # different texts in a block
 _LINES = 50  # that the guess rests on
 _LINE = 1 << 6  # lines that a block of the reader takes at least, where lines are long
 _ROW_NAMES = "row.names"
@@ -103,7 +104,10 @@ class Dialect:
     def options(
         self, block: int, types: Mapping[str, Any], *, threads: bool = False, only: Sequence[str] | None = None
     ) -> tuple[pyarrow.csv.ReadOptions, pyarrow.csv.ParseOptions, pyarrow.csv.ConvertOptions]:
-        """Return pyarrow's options; `types` are those of some columns, `only` the columns to read."""
+        """Return pyarrow's options; `types` are those of some columns, `only` the columns to read.
+
+        Text comes as dictionaries, so that each different text is looked at once.
+        """
         return (
             pyarrow.csv.ReadOptions(
                 column_names=list(self.names), skip_rows=self.header, encoding=self.encoding,
@@ -112,7 +116,8 @@ class Dialect:
             pyarrow.csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=self.quoted),
             pyarrow.csv.ConvertOptions(
                 null_values=NULL_VALUES, decimal_point=self.decimal, column_types=dict(types),
-                include_columns=None if only is None else list(only),
+                include_columns=None if only is None else list(only), auto_dict_encode=True,
+                auto_dict_max_cardinality=_LEVELS,
             ),
         )  # fmt: skip
 

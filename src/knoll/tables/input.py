@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import IO, Any
@@ -67,19 +67,16 @@ class Input:
         self._bytes.put_back(sample)
         return sample
 
-    def random_access(self, mapped: bool = False) -> pa.NativeFile:
-        """Return the bytes in any order, from memory where they are not in a regular file.
-
-        A file that is `mapped` is read faster, and counts as memory of the process.
-        """
-        return self._native(pa.memory_map if mapped else pa.OSFile) or pa.BufferReader(self._whole)
+    def random_access(self) -> pa.NativeFile:
+        """Return the bytes in any order, from memory where they are not in a regular file."""
+        return self._native() or pa.BufferReader(self._whole)
 
     @cached_property
     def size(self) -> int:
         """The bytes that all of it takes before it is unpacked by us."""
         return int(self.random_access().size())
 
-    def _native(self, opened: Callable[[str], pa.NativeFile] = pa.OSFile) -> pa.NativeFile | None:
+    def _native(self) -> pa.NativeFile | None:
         """Open a regular file without Python, whose end the threads of a reader might outlive.
 
         By its number, as not every name can be encoded.
@@ -87,7 +84,7 @@ class Input:
         if self._descriptor is None:
             return None
         try:
-            file = opened(f"/dev/fd/{self._descriptor}")
+            file = pa.OSFile(f"/dev/fd/{self._descriptor}")
             file.seek(0)
         except OSError:  # a system without /dev/fd
             return None

@@ -3,10 +3,11 @@
 | type | recognised by |
 |---|---|
 | number | numbers; text that is a number with a currency, percent sign, separators of thousands or a decimal comma |
+| latitude, longitude | two columns of numbers with these names, in the range of degrees |
 | date, time | dates and times; text in one of `DATE_FORMATS`, all cells in the same |
-| boolean | true and false; two words that mean them |
+| boolean | true and false; two words that mean them; 0 and 1, beside columns of another type |
 | category | text with at most 100 levels, on average on two rows or more; whole numbers in a column named as a code |
-| left out | identifiers, free text, single values, classes, copies of other columns, nearly empty columns |
+| left out | identifiers, free text, single values, classes, nearly empty columns, what other columns say already |
 
 The order of rows plays no part. `knoll.reference.column_type` has the rules in plain Python.
 """
@@ -40,18 +41,18 @@ from knoll.tables.cells import (
     parse_times,
     units_of,
 )
-from knoll.tables.conversion import ENCODINGS, is_numbers, is_texts, levels_of, logarithm, numeric_values, texts_of
+from knoll.tables.combined import LOG_RULES, combined
+from knoll.tables.conversion import ENCODINGS, is_numbers, is_texts, levels_of, numeric_values, texts_of
 from knoll.tables.frames import arrow_table
 from knoll.tables.schema import Column, Schema
 
-__all__ = ["Rules", "recognise", "typed"]
+__all__ = ["Rules", "recognise", "typed", "typed_cells"]
 
 _LEVELS = 100  # of a category that is recognised,
 _MOST_LEVELS = 1000  # and of one that is requested
 _MOSTLY = 0.9  # of the cells: with so many numbers or dates the others are slips, and are named
 _NEARLY_EMPTY = 0.95  # of the cells are missing: the column is left out,
 _MANY = 20  # in a table of so many rows
-_COPY_ROWS = 10  # rows from which two equal columns are no coincidence
 _CODES = (3, 20)  # levels of a column of codes
 _SENTINELS = (-99.0, -999.0, -9999.0, -99999.0, -999999.0, 999.0, 9999.0, 99999.0, 999999.0)
 _ID = re.compile(
@@ -60,9 +61,7 @@ _ID = re.compile(
 _ROW_NUMBER = re.compile(r"(unnamed: ?\d+|id|index|row|rowid|row_id|no|nr|)", re.IGNORECASE)
 _CODE = re.compile(r"(.*[_\s.-])?(code|type|category|cat|group|region|zone|segment|kind|status)", re.IGNORECASE)
 _CLASSES = re.compile(r"class|classes|target|targets|label|labels|ground[ _-]?truth|truth|y_true", re.IGNORECASE)
-_LOG_RULES = ("auto", "mixed")
-_LOG_SKEWNESS = 0.3  # (q₉₀ + q₁₀ − 2 q₅₀) / (q₉₀ − q₁₀) beyond which a logarithm is considered
-TYPES = ("number", "category", "boolean", "date", "time", "ignore")
+TYPES = ("number", "category", "boolean", "date", "time", "latitude", "longitude", "ignore")
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,8 @@ class Rules:
     Attributes
     ----------
     types : mapping
-        Types by column: "number", "category", "boolean", "date", "date:FORMAT" (of `strptime`), "time", "ignore".
+        Types by column: "number", "category", "boolean", "date", "date:FORMAT" (of `strptime`), "time", "latitude",
+        "longitude" (in degrees), "ignore".
     log : sequence of str, "auto" or "mixed"
         Columns whose logarithm is taken; "auto" takes those that are skewed, and are not any more afterwards; "mixed"
         does so in tables with categories or missing values.
@@ -109,7 +109,7 @@ class Rules:
                     f"types: {name!r} cannot be {text!r}. Choose from: {', '.join(TYPES)}; a date may have a format, "
                     "such as date:%d/%m/%Y."
                 )
-        if isinstance(self.log, str) and self.log not in _LOG_RULES:
+        if isinstance(self.log, str) and self.log not in LOG_RULES:
             raise InvalidParameter(f"log must be names of columns or 'auto', got {self.log!r}.")
 
 
@@ -141,26 +141,26 @@ def recognise(table: Any, rules: Rules | None = None) -> Schema:
 
 def typed(table: Any, rules: Rules | None = None) -> tuple[Schema, MixedTable]:
     """Find the types, and convert the columns that are used."""
+    found = arrow_table(table)
+    return typed_cells({name: found[name] for name in found.column_names}, found.num_rows, rules)
+
+
+def typed_cells(cells: dict[str, Any], n: int, rules: Rules | None = None) -> tuple[Schema, MixedTable]:
+    """Find the types, and convert the columns that are used; numbers are removed from `cells` as they are converted."""
     rules = Rules() if rules is None else rules
-    found = _without_halves(arrow_table(table))
-    rules.check(found.column_names)
-    schema = Schema(tuple(_column(name, found[name], rules) for name in found.column_names))
+    for name, column in cells.items():
+        if pa.types.is_float16(column.type):  # for which Arrow has few functions
+            cells[name] = pc.cast(column, pa.float32())
+        elif pa.types.is_dictionary(column.type) and column.num_chunks > 1:  # each different text is looked at once
+            cells[name] = pa.chunked_array([column.unify_dictionaries().combine_chunks()])
+    rules.check(list(cells))
+    schema = Schema(tuple(_column(name, column, rules) for name, column in cells.items()))
     if not any(column.used for column in schema.columns):
-        schema = _constants_only(schema, found)
-    rows = schema.apply(found)
-    schema, rows = _without_copies(schema, rows, rules)
-    return _with_logarithms(schema, rows, rules)
+        schema = _constants_only(schema, cells)
+    return combined(schema, schema.taken(cells, n), rules)
 
 
-def _without_halves(table: pa.Table) -> pa.Table:
-    """Convert float16, for which Arrow has few functions."""
-    for j, name in enumerate(table.column_names):
-        if pa.types.is_float16(table.schema.field(j).type):
-            table = table.set_column(j, name, pc.cast(table.column(j), pa.float32()))
-    return table
-
-
-def _constants_only(schema: Schema, table: pa.Table) -> Schema:
+def _constants_only(schema: Schema, table: Mapping[str, Any]) -> Schema:
     """Use constant numbers where there is nothing else: the caller knows what to say about them."""
     constant = [
         Column(column.name, "number") if column.type == "constant" and is_numbers(table[column.name].type) else column
@@ -192,7 +192,8 @@ def _by_content(name: str, cells: pa.ChunkedArray, rules: Rules, requested: bool
         return Column(name, "other", reason=f"of type {dtype}")
     if cells.null_count == len(cells):
         return Column(name, "empty", reason="empty")
-    if pa.types.is_binary(dtype) or pa.types.is_large_binary(dtype) or pa.types.is_fixed_size_binary(dtype):
+    stored = dtype.value_type if pa.types.is_dictionary(dtype) else dtype
+    if pa.types.is_binary(stored) or pa.types.is_large_binary(stored) or pa.types.is_fixed_size_binary(stored):
         return Column(name, "other", reason=ENCODINGS)
     if is_numbers(dtype):
         return _of_numbers(name, cells, requested)
@@ -225,6 +226,7 @@ def _nearly_empty(name: str, missing: int, n: int) -> Column | None:
 
 
 def _constant(name: str, value: Any) -> Column:
+    value = value + 0.0 if isinstance(value, float) else value  # −0 is 0
     return Column(name, "constant", reason=f"a single value, {value!r:.40}")
 
 
@@ -250,7 +252,7 @@ def _of_numbers(name: str, cells: pa.ChunkedArray, requested: bool) -> Column:
     least, most = pc.min_max(cells).as_py().values()
     if least == most and len(cells) > 1:
         return _constant(name, least)
-    return Column(name, "number", sentinels=_sentinels(cells))
+    return Column(name, "number", sentinels=_sentinels(cells, least, most))
 
 
 def _special(name: str) -> bool:
@@ -264,9 +266,10 @@ def _identifier(name: str, cells: pa.ChunkedArray) -> Column:
     return Column(name, "id", reason="an identifier, different in every row; name it in --columns to use it")
 
 
-def _sentinels(cells: pa.ChunkedArray) -> tuple[str, ...]:
-    """Return numbers such as -999 that are far from all others."""
-    least, most = pc.min_max(cells).as_py().values()
+def _sentinels(cells: pa.ChunkedArray, least: Any = None, most: Any = None) -> tuple[str, ...]:
+    """Return numbers such as -999 that are far from all others; the least and the largest may be known."""
+    if least is None:
+        least, most = pc.min_max(cells).as_py().values()
     if not {float(least), float(most)} & set(_SENTINELS):
         return ()
     return _far_nines(numeric_values(Column("", "number"), cells))
@@ -480,7 +483,8 @@ def _as_requested(name: str, cells: pa.ChunkedArray, text: str, rules: Rules) ->
         raise BadData(f"{rules.where}: column {name!r} cannot be a {chosen}: it is of type {cells.type}.")
     if cells.null_count == len(cells):
         raise BadData(f"{rules.where}: column {name!r} cannot be a {chosen}: it is empty.")
-    made = {"category": _category, "boolean": _boolean, "number": _number, "date": _date, "time": _date}[chosen]
+    makers = {"category": _category, "boolean": _boolean, "date": _date, "time": _date}
+    made = makers.get(chosen, _number)  # degrees become a position when all columns are known
     try:
         return made(name, cells, form or chosen, rules)
     except (_Refusal, BadData) as refusal:
@@ -548,88 +552,3 @@ def _date(name: str, cells: pa.ChunkedArray, form: str, rules: Rules) -> Column:
     if found is None or wrong.any():
         raise _Refusal(texts.example(wrong if wrong.any() else ~wrong))
     return replace(found, sentinels=texts.words)
-
-
-# ---- all columns together ------------------------------------------------------------------------------------------
-
-
-def _without_copies(schema: Schema, rows: MixedTable, rules: Rules) -> tuple[Schema, MixedTable]:
-    """Leave out columns that equal an earlier one; those that are requested or have a type stay."""
-    kept = set(rules.types) | set(rules.requested or ())
-    columns = [*rows.numeric.T, *rows.codes.T]
-    names = [column.name for column in schema.used]
-    copies = _copies(columns, names, kept, len(rows), len(schema.numeric), schema)
-    if not copies:
-        return schema, rows
-    made = Schema(
-        tuple(
-            Column(column.name, "duplicate", reason=f"the same values as {copies[column.name]!r}")
-            if column.name in copies
-            else column
-            for column in schema.columns
-        )
-    )
-    numeric = [name not in copies for name in names[: len(schema.numeric)]]
-    codes = [name not in copies for name in names[len(schema.numeric) :]]
-    return made, rows.columns(np.flatnonzero(numeric), np.flatnonzero(codes))
-
-
-def _copies(
-    columns: Sequence[Any], names: Sequence[str], kept: set[str], n: int, n_numeric: int, schema: Schema
-) -> dict[str, str]:
-    """Return for each copy the column that it equals; a few rows tell most columns apart."""
-    if n < _COPY_ROWS:
-        return {}
-    sample = np.unique(np.linspace(0, n - 1, 64).astype(np.int64))
-    seen: dict[tuple[Any, ...], list[int]] = {}
-    copies: dict[str, str] = {}
-    order = {column.name: at for at, column in enumerate(schema.columns)}
-    for j in sorted(range(len(names)), key=lambda j: order[names[j]]):
-        levels = () if j < n_numeric else schema.used[j].categories
-        key = (j < n_numeric, levels, columns[j][sample].tobytes())
-        first = next((i for i in seen.get(key, ()) if np.array_equal(columns[i], columns[j], equal_nan=True)), None)
-        if first is not None and names[j] not in kept:
-            copies[names[j]] = names[first]
-        seen.setdefault(key, []).append(j)
-    return copies
-
-
-def _with_logarithms(schema: Schema, rows: MixedTable, rules: Rules) -> tuple[Schema, MixedTable]:
-    """Take logarithms of the columns that are named or, with "auto", of those that are skewed."""
-    if not rules.log or (rules.log == "mixed" and not schema.categorical and np.isfinite(rows.numeric).all()):
-        return schema, rows
-    chosen: dict[str, str] = {}
-    known = {column.name: j for j, column in enumerate(schema.numeric) if column.type == "number"}
-    for name in known if rules.log in _LOG_RULES else rules.log:
-        if name not in known:
-            raise InvalidParameter(f"log: column {name!r} of {rules.where} is no number that is used.")
-        log = _logarithm_of(rows.numeric[:, known[name]], name, rules)
-        if log:
-            chosen[name] = log
-    for name, log in chosen.items():
-        rows.numeric[:, known[name]] = logarithm(rows.numeric[:, known[name]], log)
-    return Schema(tuple(replace(c, log=chosen.get(c.name, "")) for c in schema.columns)), rows
-
-
-def _logarithm_of(values: Floats, name: str, rules: Rules) -> str:
-    """Return which logarithm is taken of a column: log, log(1 + x) where there are zeros, or none."""
-    finite = values[np.isfinite(values)]
-    if not len(finite):
-        return ""
-    if rules.log not in _LOG_RULES:
-        if finite.min() < 0:
-            row = int(np.nanargmin(np.where(np.isfinite(values), values, np.nan)))
-            raise BadData(
-                f"log: {rules.where}, column {name!r}: row {row + 1} has {values[row]:g}, which has no logarithm."
-            )
-        return "log" if finite.min() > 0 else "log1p"
-    if finite.min() < 0 or _skewness(finite) <= _LOG_SKEWNESS:
-        return ""
-    log = "log" if finite.min() > 0 else "log1p"
-    return log if abs(_skewness(logarithm(finite, log))) <= 0.5 * _skewness(finite) else ""
-
-
-def _skewness(values: Floats) -> float:
-    """Return the skewness of the deciles, from −1 to 1; the order of rows does not matter."""
-    low, middle, high = np.quantile(values, [0.1, 0.5, 0.9])
-    return float((high + low - 2 * middle) / (high - low)) if high > low else 0.0

@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 
 from knoll._common.mixed_table import MixedTable, blocks_of
 from knoll._format import listed
-from knoll._typing import Floats
 from knoll.exceptions import BadData
+from knoll.tables.positions import Position, pairs_of
 
-__all__ = ["CATEGORICAL", "NUMERIC", "OMITTED", "Column", "Schema"]
+__all__ = ["CATEGORICAL", "DEGREES", "NUMERIC", "OMITTED", "Column", "Schema"]
 
-NUMERIC = ("number", "date", "time")
+DEGREES = ("latitude", "longitude")
+NUMERIC = ("number", "date", "time", *DEGREES)
 CATEGORICAL = ("boolean", "category")
 OMITTED = ("id", "text", "constant", "empty", "label", "duplicate", "mixed", "ignored", "other")
 LOGS = ("", "log", "log1p")
@@ -35,13 +36,13 @@ class Column:
     name : str
         Its name.
     type : str
-        "number", "date", "time", "boolean" or "category"; of a column that is left out "id", "text", "constant",
-        "empty", "label", "duplicate", "mixed", "ignored" or "other".
+        "number", "date", "time", "latitude", "longitude", "boolean" or "category"; of a column that is left out "id",
+        "text", "constant", "empty", "label", "duplicate", "mixed", "ignored" or "other".
     format : str
         How a cell is written. Of a number: the decimal mark and what separates thousands, such as ".,", or nothing if
         it is plain; of a date: "iso" or a format of `strptime`.
     unit : str
-        "%" or a currency; of a date "days since 1970-01-01", of a time "hours".
+        "%" or a currency; of a latitude or longitude "°"; of a date "days since 1970-01-01", of a time "hours".
     categories : tuple of str
         The levels, sorted; of a Boolean the false one first.
     sentinels : tuple of str
@@ -71,8 +72,8 @@ class Column:
 
     @property
     def plain_number(self) -> bool:
-        """Whether it is read as it is: a number without a format, a sentinel or a logarithm."""
-        return self.type == "number" and not (self.format or self.sentinels or self.log)
+        """Whether it is read as it is: a number or degrees without a format, a sentinel or a logarithm."""
+        return self.type in ("number", *DEGREES) and not (self.format or self.sentinels or self.log)
 
     @property
     def encoded(self) -> tuple[str, ...]:
@@ -151,7 +152,14 @@ class Schema:
     @property
     def is_plain(self) -> bool:
         """Whether every used column is a plain number, so that a list of names says all."""
-        return all(column.plain_number for column in self.used)
+        return all(column.plain_number and column.type == "number" for column in self.used)
+
+    @property
+    def positions(self) -> tuple[Position, ...]:
+        """The pairs of latitude and longitude among the numbers, none of them fitted."""
+        at = {column.name: j for j, column in enumerate(self.numeric)}
+        degrees = ([column.name for column in self.numeric if column.type == each] for each in DEGREES)
+        return tuple(Position(at[up], at[across]) for up, across in pairs_of(*degrees))
 
     def only_used(self) -> Schema:
         """Return the schema without the columns that are left out."""
@@ -171,29 +179,31 @@ class Schema:
             A missing value or a sentinel is NaN or −1, and so is a category that the schema does not have. A cell that
             is neither missing nor of the column's type is an error that names it.
         """
-        from knoll.tables.conversion import category_codes
         from knoll.tables.frames import arrow_table
 
         found = arrow_table(table)
         self.check_names(found.column_names)
-        numeric = self._numbers(found)  # (n, p)
-        codes = np.empty((found.num_rows, len(self.categorical)), np.int32)  # (n, q)
+        return self.taken({column.name: found[column.name] for column in self.used}, found.num_rows)
+
+    def taken(self, cells: dict[str, Any], n: int) -> MixedTable:
+        """Convert the used columns among `cells`, and remove numbers from them, so that each is in memory once."""
+        from knoll.tables.columns import write_numbers
+        from knoll.tables.conversion import category_codes, is_numbers, numeric_values
+
+        codes = np.empty((n, len(self.categorical)), np.int32)  # (n, q)
         for j, column in enumerate(self.categorical):
-            codes[:, j] = category_codes(column, found[column.name])
+            codes[:, j] = category_codes(column, cells[column.name])
+        numeric = np.empty((n, len(self.numeric)), order="F")  # (n, p) pages are used when they are written
+        plain = []
+        for j, column in enumerate(self.numeric):
+            found = cells.pop(column.name)
+            if column.plain_number and is_numbers(found.type):
+                plain.append((found.chunks, numeric[:, j]))
+            else:
+                numeric[:, j] = numeric_values(column, found)
+            del found
+        write_numbers(plain)
         return MixedTable(numeric, codes, self.level_arrays)
-
-    def _numbers(self, table: Any) -> Floats:
-        """Convert the numbers, those that are stored as numbers without a copy of their own."""
-        from knoll.tables.columns import matrix
-        from knoll.tables.conversion import is_numbers, numeric_values
-
-        columns = self.numeric
-        if all(column.plain_number and is_numbers(table[column.name].type) for column in columns):
-            return matrix(table, [column.name for column in columns])
-        numeric = np.empty((table.num_rows, len(columns)))
-        for j, column in enumerate(columns):
-            numeric[:, j] = numeric_values(column, table[column.name])
-        return numeric
 
     def check_names(self, names: list[str], where: str = "the table") -> None:
         """Refuse a table without one of the used columns."""
@@ -241,7 +251,7 @@ def _column(entry: Mapping[str, Any]) -> Column:
         and len(set(levels)) == len(levels) <= _MOST_LEVELS
         and (column.type != "category" or len(levels) >= 1)
         and (column.type != "boolean" or len(levels) == 2)
-        and (column.type != "number" or _is_number_format(column.format))
+        and (column.type not in ("number", *DEGREES) or _is_number_format(column.format))
     )
     if not good:
         raise BadData(f"the type of column {column.name!r:.60} makes no sense.")

@@ -26,7 +26,7 @@ from knoll._format import listed
 from knoll.exceptions import BadData, InvalidParameter
 from knoll.tables.columns import as_written, decoded, matrix, reason_unused
 from knoll.tables.conversion import texts_of
-from knoll.tables.recognition import Rules, typed
+from knoll.tables.recognition import Rules, typed_cells
 from knoll.tables.schema import Schema
 from knoll.tables.table import NOT_REQUESTED, Table
 
@@ -206,12 +206,21 @@ class TableSource:
         table = pa.concat_tables(list(self._tables(request)) or [self.head.slice(0, 0)])
         if table.num_rows == 0:
             raise BadData(f"{self.name} has no rows.")
-        cells = pa.table({name: self._column(name, table) for name in features})
-        schema, rows = typed(cells, replace(rules, types={k: v for k, v in rules.types.items() if k in wanted}))
-        return self._typed_table(schema, rows, table, ids, truth)
+        cells = {name: self._column(name, table) for name in features}
+        kept, n = {name: table[name] for name in labels}, table.num_rows
+        del table  # so that a column is freed when its numbers are converted
+        chosen = {name: type_ for name, type_ in rules.types.items() if name in wanted}
+        schema, rows = typed_cells(cells, n, replace(rules, types=chosen))
+        return self._typed_table(schema, rows, cells, kept, ids, truth)
 
     def _typed_table(
-        self, schema: Schema, rows: MixedTable, table: pa.Table, ids: str | None, truth: str | None
+        self,
+        schema: Schema,
+        rows: MixedTable,
+        cells: Mapping[str, Any],
+        labels: Mapping[str, Any],
+        ids: str | None,
+        truth: str | None,
     ) -> Table:
         """Encode the rows; the reasons for columns that are left out are in the order of the file."""
         reasons = schema.left_out
@@ -227,13 +236,13 @@ class TableSource:
             rows.encode(),
             schema.encoded,
             left_out,
-            np.arange(table.num_rows),
-            None if ids is None else self._labels(table[ids]),
-            None if truth is None else self._labels(table[truth], null_values=True),
+            np.arange(len(rows)),
+            None if ids is None else self._labels(labels[ids]),
+            None if truth is None else self._labels(labels[truth], null_values=True),
             (*self.notes, *type_notes(schema)),
             schema,
             rows,
-            table.select([name for name in reasons if name in table.column_names]),
+            pa.table({name: cells[name] for name in reasons if name in cells}),
         )
 
     def _tables(self, request: Request) -> Iterator[pa.Table]:

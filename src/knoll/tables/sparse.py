@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -30,10 +31,13 @@ _ROWS = "obs_names"  # of AnnData
 
 
 def open_sparse_npz(data: Input) -> TableSource:
-    """Open what `scipy.sparse.save_npz` wrote, whose size has been checked."""
+    """Open what `scipy.sparse.save_npz` wrote, whose size has been checked; its shape may be any."""
     import scipy.sparse
 
-    matrix = scipy.sparse.load_npz(io.BytesIO(data.random_access().read()))
+    content = data.random_access().read()
+    matrix = scipy.sparse.load_npz(io.BytesIO(content))
+    check_width(matrix.shape[1], data.name)
+    check_unpacked(_NUMBER * matrix.shape[0], len(content), data.name)
     return _source(matrix, _numbered(matrix.shape[1]), data)
 
 
@@ -59,21 +63,23 @@ def open_hdf5(data: Input) -> TableSource:
         raise BadData(
             f'{data.name} is an HDF5 file; reading it needs h5py. Run: pip install "knoll[formats]"'
         ) from None
-    file = data.path if data.path is not None else io.BytesIO(data.random_access().read())
+    content = b"" if data.path is not None else data.random_access().read()
+    file = data.path if data.path is not None else io.BytesIO(content)
+    packed = len(content) if data.path is None else os.path.getsize(data.path)
     with contextlib.closing(h5py.File(file, "r")) as opened:
         if "X" not in opened:
             raise BadData(
                 f"{data.name} is an HDF5 file without X, and not AnnData (.h5ad). It has: {listed(list(opened))}. "
                 f"Supported formats: {READABLE}."
             )
-        matrix = _of_group(opened["X"], data)
+        matrix = _of_group(opened["X"], data, packed)
         names = _index(opened, "var", matrix.shape[1]) or _numbered(matrix.shape[1])
         ids = _index(opened, "obs", matrix.shape[0])
     return _source(matrix, names, data, ids)
 
 
-def _of_group(X: Any, data: Input) -> Any:
-    """Return X as an array or a sparse matrix."""
+def _of_group(X: Any, data: Input, packed: int) -> Any:
+    """Return X as an array or a sparse matrix; the file has `packed` bytes."""
     import h5py
     import scipy.sparse
 
@@ -81,7 +87,7 @@ def _of_group(X: Any, data: Input) -> Any:
         if X.ndim != 2:
             raise BadData(f"{data.name}: X has {X.ndim} dimensions; a table has two.")
         check_width(X.shape[1], data.name)
-        check_unpacked(_NUMBER * X.size, None, data.name)
+        check_unpacked(_NUMBER * X.size, packed, data.name)
         return np.asarray(X[...])
     form = X.attrs.get("encoding-type", "")
     shape = X.attrs.get("shape", X.attrs.get("h5sparse_shape"))
@@ -89,8 +95,10 @@ def _of_group(X: Any, data: Input) -> Any:
         raise BadData(f"{data.name}: X is of the unknown type {form!r:.40}. Save it as a dense or CSR matrix.")
     rows, columns = (int(side) for side in shape)
     check_width(columns, data.name)
-    check_unpacked(max(_ENTRY * X["data"].size, _NUMBER * X["indptr"].size), None, data.name)
-    parts = tuple(np.asarray(X[name][...]) for name in ("data", "indices", "indptr"))
+    arrays = [X[name] for name in ("data", "indices", "indptr")]
+    sizes = (entry * array.size for entry, array in zip((_ENTRY, _NUMBER, _NUMBER), arrays))
+    check_unpacked(max(_NUMBER * rows, *sizes), packed, data.name)
+    parts = tuple(np.asarray(array[...]) for array in arrays)
     make: Any = scipy.sparse.csr_matrix if form == "csr_matrix" else scipy.sparse.csc_matrix
     return make(parts, shape=(rows, columns))
 
@@ -103,6 +111,8 @@ def _index(file: Any, group: str, count: int) -> list[str] | None:
     if not isinstance(name, str) or name not in file[group]:
         return None
     values = file[group][name]
+    if values.shape != (count,):  # which may be far longer
+        return None
     found = [text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text) for text in values[...]]
     return found if len(found) == count and len(set(found)) == count else None
 

@@ -33,7 +33,7 @@ def open_text(data: Input, header: bool | None, expected: Sequence[str]) -> Tabl
     def tables(request: Request) -> Iterator[pa.Table]:
         labels = dict.fromkeys(request.labels, pa.string())
         if request.columns is None or request.any_type:
-            yield _parse(partial(data.random_access, mapped=True), dialect, data.name, labels, only=request.names)
+            yield _parse(data.random_access, dialect, data.name, labels, only=request.names, head=head)
         else:
             texts = dict.fromkeys(request.texts, pa.string())
             types = {**texts, **labels, **dict.fromkeys(request.columns, pa.float64())}
@@ -50,17 +50,29 @@ def _parse(
     types: Types,
     threads: bool = True,
     only: Sequence[str] | None = None,
+    head: pa.Table | None = None,
 ) -> pa.Table:
-    """Parse all lines; the types of columns other than `types` are found by looking at every row."""
+    """Parse all lines; the types of columns other than `types` are found by looking at every row.
 
-    def parse(threads: bool) -> pa.Table:
+    First those of the `head` are tried: if all rows have them, no block of text has to wait in memory for the last one.
+    """
+
+    def parse(threads: bool, types: Types = types) -> pa.Table:
         return pa.csv.read_csv(opened(), *dialect.options(_BLOCK, types, threads=threads, only=only))
 
     with _reporting(dialect, name):
+        if head is not None and threads:
+            with contextlib.suppress(pa.ArrowInvalid):
+                return parse(True, {**_types_of(head), **types})
         if threads:
             with contextlib.suppress(pa.ArrowInvalid):
                 return parse(threads=True)
         return parse(threads=False)  # a single thread counts the lines, and can tell which one does not fit
+
+
+def _types_of(head: pa.Table) -> Types:
+    """Return the types of columns that all rows probably have; a column that is empty so far has none."""
+    return {field.name: field.type for field in head.schema if not pa.types.is_null(field.type)}
 
 
 def _parse_blocks(data: Input, dialect: Dialect, types: Types) -> Iterator[pa.RecordBatch]:

@@ -26,9 +26,10 @@ if TYPE_CHECKING:
     from knoll.tables.recognition import Rules
     from knoll.tables.source import TableSource
 
-__all__ = ["frame_table", "given_table", "typed_table"]
+__all__ = ["as_table", "frame_table", "typed_table"]
 
 MISSING = ("model", "median", "drop", "error")
+_SAME_REASON = 8  # columns named for one reason
 
 
 def typed_table(
@@ -52,11 +53,11 @@ def omissions(table: Table) -> list[str]:
     """Return sentences on the columns that are left out."""
     assert table.schema is not None
     constant = [column.name for column in table.schema.columns if column.type == "constant" and not column.used]
-    others = [
-        f"{name} ({reason})"
-        for name, reason in table.left_out.items()
-        if reason != NOT_REQUESTED and name not in constant
-    ]
+    reasons: dict[str, list[str]] = {}
+    for name, reason in table.left_out.items():
+        if reason != NOT_REQUESTED and name not in constant:
+            reasons.setdefault(reason, []).append(name)
+    others = [f"{listed(names, _SAME_REASON)} ({reason})" for reason, names in reasons.items()]
     notes = [f"left out: {listed(others)}"] if others else []
     if constant:
         verb = "has a single value and was" if len(constant) == 1 else "have a single value each and were"
@@ -67,7 +68,7 @@ def omissions(table: Table) -> list[str]:
 # ---- from Python -----------------------------------------------------------------------------------------------------
 
 
-def given_table(
+def as_table(
     X: Any,
     columns: Sequence[str] | None,
     types: Mapping[str, str] | None,

@@ -83,7 +83,7 @@
   }
   function drawPlot(canvas) {
     const view = frame(canvas), around = shownClusters(), paints = palette(), { median, largest, cluster, height } = tree.plot;
-    const { pen, x, y } = view, count = median.length, grey = css("--noise");
+    const { pen, x, y } = view, count = median.length, grey = css("--noise"), dots = window.devicePixelRatio || 1;
     for (let i = 0; i < count; i++) {
       const color = colourOf(around, cluster[i], height[i]);
       const [left, right] = [x((tree.fine * i) / count), x((tree.fine * (i + 1)) / count)];
@@ -91,7 +91,8 @@
       pen.globalAlpha = 0.35;
       pen.fillRect(left, y(largest[i]), right - left + 0.3, y(median[i]) - y(largest[i]));
       pen.globalAlpha = 1;
-      pen.fillRect(left, y(median[i]), right - left + 0.3, y(0) - y(median[i]));
+      const whole = Math.floor(left * dots) / dots;  // whole dots: no seams between columns
+      pen.fillRect(whole, y(median[i]), Math.ceil(right * dots) / dots - whole, y(0) - y(median[i]));
     }
     markEps(view);
     canvas.dataset.drawn = String(count);

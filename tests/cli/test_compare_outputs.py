@@ -1,4 +1,4 @@
-"""The place of the results of ``knoll compare``: older ones, full disks, and folders that cannot be written to."""
+"""Where the results go of ``knoll compare``: older ones, full disks, and folders that cannot be written to."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_a_file_where_the_folder_should_be(table, tmp_path, call):
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="this system has no /proc")
-def test_a_place_that_cannot_be_written_to(table, call):
+def test_a_path_that_cannot_be_written_to(table, call):
     code, _, errors = call("compare", table, "--out", "/proc/self/nowhere", "--quiet", *QUICK)
     assert code == 2
     assert errors.startswith("knoll: cannot write /proc/self/nowhere: ")

@@ -1,0 +1,156 @@
+"""The judgement of `knoll.compare` in a session: of all rows in the background, or of the selected rows."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from threading import Lock, Thread
+from typing import TYPE_CHECKING, Any
+
+from knoll._common.cancel import CancelToken
+from knoll.comparison import Comparison, compare
+from knoll.comparison.result import Event, plain
+from knoll.exceptions import BadData, Cancelled, InvalidParameter, KnollError
+from knoll.explorer.source import Source
+from knoll.registry import compared
+
+if TYPE_CHECKING:
+    from knoll.explorer.session import Session
+
+__all__ = ["Background", "begin", "compare_rows", "options", "status", "summary"]
+
+BUDGET = 60.0  # seconds, of the background
+REFIT_BUDGET = 20.0
+_EXACT = 5_000  # rows up to which a refit of a selection sees every row, whatever it takes: the same in every run
+_log = logging.getLogger("knoll")
+
+
+def options(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the checked options of a comparison that a message may set."""
+    found: dict[str, Any] = {}
+    if "methods" in asked:
+        known = compared(mixed=True)
+        for name in asked["methods"]:
+            if name not in known:
+                raise InvalidParameter(f"methods: there is no {name!r:.60}. Choose some of {', '.join(known)}.")
+        found["methods"] = list(asked["methods"])
+    if "k" in asked:
+        if not all(type(one) is int and 1 <= one <= 1000 for one in asked["k"]) or not 0 < len(asked["k"]) <= 100:
+            raise InvalidParameter("k must be at most 100 whole numbers from 1 to 1000.")
+        found["k"] = list(asked["k"])
+    if "budget" in asked:
+        found["budget"] = float(asked["budget"])
+    return found
+
+
+def compare_rows(source: Source, progress: Callable[[Event], None] | bool = False, **given: Any) -> Comparison:
+    """Compare the methods on the rows of a source, as it is scaled."""
+    X = source.X if source.table is None else source.table
+    how = source.options if source.table is None else {k: v for k, v in source.options.items() if k in _HOW}
+    return compare(X, seed=source.seed, n_jobs=source.n_jobs, progress=progress, **{"budget": BUDGET, **how, **given})
+
+
+_HOW = ("scale", "metric", "missing")  # what is still to be said about a table that has been read
+
+
+def refit_options(rows: int, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a refit of so many rows."""
+    return {"budget": REFIT_BUDGET, **given} | ({"exact": True} if rows <= _EXACT else {})
+
+
+class Background:
+    """A comparison of all rows that runs in a thread of its own, one at a time."""
+
+    def __init__(self, session: Session) -> None:
+        self._session, self._lock = session, Lock()
+        self._token: CancelToken | None = None
+        self.progress: dict[str, Any] = {"running": False, "fraction": 0.0, "stage": "", "error": ""}
+        self.told: Callable[[], None] = lambda: None  # called when the progress changes
+
+    def begin(self, **given: Any) -> None:
+        """Begin, unless one runs already."""
+        with self._lock:
+            if self.progress["running"]:
+                return
+            self._token = CancelToken()
+            self.progress = {"running": True, "fraction": 0.0, "stage": "reading", "error": ""}
+        Thread(target=self._run, args=(self._token, given), daemon=True, name="knoll-recommend").start()
+
+    def cancel(self) -> None:
+        """Stop it."""
+        if self._token is not None:
+            self._token.cancel()
+
+    def _run(self, token: CancelToken, given: dict[str, Any]) -> None:
+        error = ""
+        try:
+            with token:
+                found = compare_rows(self._session.source, self._event, **given)
+            self._session.adopt(found, given)
+        except Cancelled:
+            error = "cancelled"
+        except KnollError as caught:
+            error = str(caught)
+        except Exception:
+            _log.exception("the comparison in the background failed")
+            error = "the comparison failed; the log of the server says why"
+        self._tell(running=False, fraction=1.0, stage="done", error=error)
+
+    def _event(self, event: Event) -> None:
+        if event.method != "plan":
+            self._tell(fraction=event.fraction, stage=f"{event.method}: {event.stage}", seconds_left=event.seconds_left)
+
+    def _tell(self, **facts: Any) -> None:
+        self.progress = {**self.progress, **facts}
+        self.told()
+
+
+def begin(session: Session, **asked: Any) -> dict[str, Any]:
+    """Begin the comparison of all rows in the background."""
+    if len(session.source) < 2:
+        raise BadData("a comparison needs at least 2 rows.")
+    session.background.begin(**options(asked))
+    return {"running": True}
+
+
+def status(session: Session) -> dict[str, Any]:
+    """Say how far the comparison is, and what it recommends."""
+    found = session.comparison
+    return {**session.background.progress, "recommendation": None if found is None else summary(session, found)}
+
+
+def summary(session: Session, found: Comparison) -> dict[str, Any]:
+    """Return what the page shows of a comparison; answers are those of the session, by id."""
+    advice = found.recommendation
+    names = {one.python: one.id for one in session.given.values() if one.origin == "recommended"}
+    ids = {name: names.get(f"found.answers()[{name!r}].labels", "") for name in found.answers()}
+    others = {f"alternative-{at}": one for at, one in enumerate(found.alternatives, 1)}
+    answers = [
+        {
+            "id": ids[name],
+            "method": one.method,
+            "name": name,
+            "n_clusters": one.n_clusters,
+            "noise": one.noise,
+            "expected": one.expected,
+            "stability": one.stability,
+            "how": one.how,
+            "relation": others[name].relation if name in others else "",
+        }
+        for name, one in found.answers().items()
+    ]
+    return plain(
+        {
+            "answer": ids[advice.method],
+            "verdict": advice.verdict,
+            "confidence": advice.confidence,
+            "level": advice.level,
+            "reasons": advice.reasons,
+            "caution": advice.caution,
+            "notes": found.notes,
+            "answers": answers,
+            "failures": found.failures,
+            "seconds": found.seconds,
+            "agreement": {"answers": [ids[name] for name in found.agreement.methods], "ami": found.agreement.matrix},
+        }
+    )
