@@ -99,7 +99,7 @@ def run_case(
                 row = rows[contestant.name]
                 if row.status != "ok":
                     continue
-                answer = _one_run(case, contestant, data, registry, threads, timeout)
+                answer = one_run(case, contestant, data, registry, threads, timeout)
                 if "error" in answer:
                     row.status = f"failed: {answer['error']}"
                     log(f"{case.name}: {contestant.name}: {row.status}")
@@ -111,16 +111,25 @@ def run_case(
     return _judge(case, list(rows.values()), threads, repeats)
 
 
-def _one_run(
-    case: Case, contestant: Contestant, data: Path, registry: str, threads: int, timeout: float
+def one_run(
+    case: Case,
+    contestant: Contestant,
+    data: Path,
+    registry: str,
+    threads: int,
+    timeout: float,
+    *,
+    python: str = sys.executable,
+    root: Path = ROOT,
 ) -> dict[str, Any]:
+    """Time a contestant of a checkout in a fresh process of its interpreter; return the answer of the worker."""
     with tempfile.TemporaryDirectory(prefix="knoll-run-") as folder:
         answer = Path(folder, "answer.json")
-        command = [sys.executable, "-m", "benchmarks.worker", "--registry", registry, "--case", case.name]
+        command = [python, "-m", "benchmarks.worker", "--registry", registry, "--case", case.name]
         command += ["--contestant", contestant.name, "--data", str(data), "--threads", str(threads)]
         command += ["--answer", str(answer)]
         inherited = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
-        paths = [str(ROOT), *map(os.path.abspath, inherited)]  # the run has a working directory of its own
+        paths = [str(root), *map(os.path.abspath, inherited)]  # the run has a working directory of its own
         environment = os.environ | machine.thread_environment(threads) | {"PYTHONPATH": os.pathsep.join(paths)}
         process = subprocess.Popen(
             command,

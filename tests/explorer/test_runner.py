@@ -101,15 +101,15 @@ def test_a_slider_dragged_while_a_fit_stops_is_never_refused():
     stuck, release, found = threading.Event(), threading.Event(), []
     runner = Runner(Session.open("iris"))
     runner._run, run = (lambda job: (stuck.set(), release.wait(60), run(job))), runner._run
-    moves = [{"do": "fit", "slot": "slider", "method": "kmeans", "parameters": {"n_clusters": 2}} for _ in range(300)]
-    for move in moves:
+    move = {"do": "fit", "seq": 1, "slot": "slider", "method": "kmeans", "parameters": {"n_clusters": 2}}
+    for _ in range(300):
         runner.submit(move, {}, found.append)
         assert stuck.wait(60)
     assert [frame.fields["code"] for frame in found] == ["superseded"] * 299
     for _ in range(MOST_WAITING - 1):
-        runner.submit({"do": "state"}, {}, found.append)
+        runner.submit({"do": "state", "seq": 2}, {}, found.append)
     with pytest.raises(Busy):
-        runner.submit({"do": "state"}, {}, found.append)
+        runner.submit({"do": "state", "seq": 3}, {}, found.append)
     release.set()
     until(lambda: not runner._jobs)
     assert found[-1].last
