@@ -41,15 +41,19 @@ def collect(
     seed: int = 0,
     *,
     drop: float = 0.0,
+    without: Sequence[str] = (),
     numbers: Sequence[int] | None = None,
     threads: int = 1,
 ) -> Collected:
-    """Make the pool of a set, measure and score it; with this probability of a random part of the methods."""
+    """Make the pool of a set, measure and score it.
+
+    With the probability `drop` the pool is that of a random part of the methods; the methods `without` are left out.
+    """
     X = Preparation.fit(sample.X, list(map(str, range(sample.X.shape[1]))), scale="auto").apply(sample.X)
     order = content_order(X)
     rows = drawn_rows(order, SUBSAMPLE, seed)
     subsample = Subsample(np.ascontiguousarray(X[rows]), seed, threads)
-    names = list(compared())
+    names = [name for name in compared() if name not in without]
     rng = np.random.default_rng([seed, 5, zlib.crc32(sample.kind.encode())])
     if rng.random() < drop:
         kept = rng.choice(len(names), size=rng.integers(1, len(names)), replace=False)

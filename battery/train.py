@@ -4,13 +4,15 @@ Sets are kept in build/judge, so that an interrupted run goes on. Kinds in `TEST
 is calibrated by kinds left out: four times the judge is trained without a quarter of the kinds of sets, and the curve
 comes from its choices on those. The thresholds of the verdict come from the choices of the judge that ships, on draws
 without clusters that it was not trained on; ``--thresholds`` makes these anew for the tables that are there, and
-``--alarms`` counts, on other draws, how often the verdict is wrong.
+``--alarms`` counts, on other draws, how often the verdict is wrong, and ``--without-two`` what it costs if two methods
+are left out.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+import zlib
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
@@ -26,6 +28,7 @@ from battery.collect import Collected, collect, load, save
 from battery.figures import Choice, alarm_table, choose, report
 from battery.generator import STRUCTURED, STRUCTURELESS, TEST_ONLY, Floats, Ints, draw
 from knoll.comparison.judge import Judge, the_judge
+from knoll.registry import compared
 
 ROOT = Path(__file__).resolve().parents[1]
 CACHE = ROOT / "build" / "judge"
@@ -164,6 +167,33 @@ def alarms(count: int, jobs: int) -> str:
     return alarm_table([choose(the_judge(), one) for one in make_sets(tasks, jobs)], the_judge())
 
 
+def _loss(task: tuple[str, int]) -> tuple[tuple[str, str], float, float]:
+    """Return two methods by chance, and the index of the answers with all methods and without these two."""
+    kind, seed = task
+    names = sorted(compared())
+    first, second = np.random.default_rng([seed, zlib.crc32(kind.encode())]).choice(len(names), 2, replace=False)
+    pair = names[first], names[second]
+    path = CACHE / f"{kind}-{seed}-without-{pair[0]}-{pair[1]}.npz"
+    if not path.exists():
+        save(path, collect(draw(kind, seed), seed, without=pair))
+    whole, less = (choose(the_judge(), load(one)).ari for one in (CACHE / f"{kind}-{seed}.npz", path))
+    return pair, whole, less
+
+
+def without_two(count: int, jobs: int) -> str:
+    """Leave two methods out, by chance, on so many unseen draws of every kind with clusters; say what it costs."""
+    tasks = [(kind, _UNSEEN + seed) for seed in range(count) for kind in STRUCTURED]
+    make_sets(tasks, jobs)
+    with ProcessPoolExecutor(jobs) as workers:
+        found = list(workers.map(_loss, tasks, chunksize=4))
+    lines = ["| left out, with one more by chance | sets | all methods | without | loss |", "|---|---:|---:|---:|---:|"]
+    for name in [*sorted(compared()), None]:
+        pairs = np.array([(whole, less) for pair, whole, less in found if name in (None, *pair)])
+        whole, less = pairs.mean(axis=0)
+        lines.append(f"| {name or 'any two'} | {len(pairs)} | {whole:.3f} | {less:.3f} | {whole - less:.3f} |")
+    return "\n".join(lines)
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Draw, train, write."""
     p = argparse.ArgumentParser(prog="python -m battery.train", description=__doc__)
@@ -172,7 +202,11 @@ def main(arguments: list[str] | None = None) -> int:
     p.add_argument("--jobs", type=int, default=2, metavar="N")
     p.add_argument("--thresholds", action="store_true", help="only the thresholds of the verdict")
     p.add_argument("--alarms", type=int, metavar="N", help="only count wrong verdicts, on N draws of each kind")
+    p.add_argument("--without-two", type=int, metavar="N", help="only leave two methods out, on N draws of each kind")
     options = p.parse_args(arguments)
+    if options.without_two:
+        print(without_two(options.without_two, options.jobs))
+        return 0
     if options.alarms:
         print(alarms(options.alarms, options.jobs))
         return 0

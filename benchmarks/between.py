@@ -1,8 +1,8 @@
 """``python -m benchmarks.between --before ../other``: knoll of another checkout and of this one, in turns.
 
 For every case that both have, the data of this checkout goes to knoll alone, in fresh processes of either checkout's
-environment (`make test` makes it): before, after, before, after, … The ratio of the medians says how much slower a case
-became. A case whose ratio lies within its own spread has not changed as far as these runs can tell.
+environment (`make test` makes it): before, after, after, before, before, … so that neither always comes first. The ratio
+of the medians says how much slower a case became; the same checkout twice shows how much of it is noise.
 """
 
 from __future__ import annotations
@@ -34,12 +34,11 @@ def seconds_of(case: Case, roots: tuple[Path, ...], repeats: int, threads: int, 
     found: list[list[float]] = [[] for _ in roots]
     with tempfile.TemporaryDirectory(prefix="knoll-between-") as folder:
         save_data(case.data(), Path(folder))
-        for _ in range(repeats):
-            for root, seconds in zip(roots, found, strict=True):
+        for turn in range(repeats):
+            for at in sorted(range(len(roots)), reverse=turn % 2 == 1):
+                root, seconds = roots[at], found[at]
                 python = str(root / ".venv/bin/python")
-                answer = one_run(
-                    case, case.ours, Path(folder), _REGISTRY, threads, timeout, python=python, root=root
-                )
+                answer = one_run(case, case.ours, Path(folder), _REGISTRY, threads, timeout, python=python, root=root)
                 if "error" in answer:
                     raise RuntimeError(f"{root}: {answer['error']}")
                 seconds.append(answer["seconds"])
@@ -57,7 +56,9 @@ def line_of(name: str, before: list[float], after: list[float]) -> str:
 def main(arguments: list[str] | None = None) -> int:
     """Time and print a line a case."""
     p = argparse.ArgumentParser(prog="python -m benchmarks.between", description=__doc__)
-    p.add_argument("--before", type=Path, required=True, metavar="DIR", help="the other checkout, where make test has run")
+    p.add_argument(
+        "--before", type=Path, required=True, metavar="DIR", help="the other checkout, where make test has run"
+    )
     p.add_argument("--cases", default="*", metavar="GLOBS", help="comma-separated names or globs")
     p.add_argument("--skip", default="", metavar="GLOBS", help="cases to leave out")
     p.add_argument("--repeats", type=int, default=5, metavar="N", help="runs in each checkout")

@@ -23,6 +23,7 @@ contestants. ``needs`` are imported before the clock starts, so an import inside
 from __future__ import annotations
 
 import importlib
+import math
 import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -92,14 +93,14 @@ def no_larger(*keys: str, relative: float = 0.0, floor: float | str = 0.0) -> Ca
 
     ours ≤ max(peer + relative·|peer|, floor) in each of ``keys``. ``floor`` is the size below which a
     difference means nothing: a number, or the name of the quality number of ours that holds it. NaN is worse
-    than everything.
+    than everything, and nothing is worse than infinity.
     """
 
     def not_worse(ours: Quality, peer: Quality) -> bool:
         least = ours[floor] if isinstance(floor, str) else floor
         return all(
             ours[key] <= max(peer[key] + relative * abs(peer[key]), least)
-            if peer[key] == peer[key]
+            if math.isfinite(peer[key])  # relative·∞ would be NaN
             else ours[key] == ours[key]
             for key in keys
         )

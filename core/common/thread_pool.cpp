@@ -14,6 +14,8 @@
 #include <pthread.h>
 #endif
 
+#include "common/processors.hpp"
+
 namespace knoll {
 namespace {
 
@@ -38,6 +40,7 @@ struct Job {
   // guarded by the pool's mutex
   int seats;      // workers that may still join
   int users = 0;  // workers that have joined and not left
+  Processors processors;
 
   // Takes chunks until there are none, or somebody failed or cancelled. A chunk that was taken is run even if another
   // has failed.
@@ -85,6 +88,7 @@ class Pool {
         while (static_cast<int>(workers_.size()) < seats) workers_.emplace_back([this] { serve(); });
       } catch (const std::system_error&) {  // no more threads are to be had: go on with those there are
       }
+      (void)job.processors.take();
       jobs_.push_back(&job);
     }
     // One notice per seat and not notify_all: workers beyond the seats would wake for nothing.
@@ -112,6 +116,13 @@ class Pool {
       wake_.wait(lock, [&] { return (job = open_job()) != nullptr; });
       --job->seats;
       ++job->users;
+      if (!job->processors.take()) {
+        const Processors processors = job->processors;
+        lock.unlock();
+        processors.step_aside();
+        lock.lock();
+        (void)job->processors.take();  // where it is now, for those who come after it
+      }
       lock.unlock();
       // Without the lock: bodies may be long. `users` keeps the job alive meanwhile.
       job->work();

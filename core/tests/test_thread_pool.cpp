@@ -7,6 +7,7 @@
 
 #include "check.hpp"
 #include "common/parallel.hpp"
+#include "common/processors.hpp"
 
 using namespace knoll;
 
@@ -104,3 +105,36 @@ TEST("pool: no more threads than asked for") {
   });
   CHECK_SAY(most <= 3, "most = " << most.load());
 }
+
+#ifdef __linux__
+TEST("processors: a thread that finds its own taken moves to another, and may go back later") {
+  std::thread([] {  // of its own: the moves are no other test's business
+    cpu_set_t allowed, after;
+    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;  // more processors than a set holds: none is moved
+    int moved = 0;
+    for (int tries = 0; tries < 20; ++tries) {
+      Processors job;
+      CHECK(job.take());
+      const int before = sched_getcpu();
+      if (job.take()) continue;  // the system moved us between the two
+      job.step_aside();
+      const int now = sched_getcpu();
+      CHECK(CPU_ISSET(now, &allowed));
+      moved += now != before ? 1 : 0;
+      CHECK(sched_getaffinity(0, sizeof after, &after) == 0 && CPU_EQUAL(&allowed, &after));
+      // With nowhere to go it stays, and nothing else changes.
+      cpu_set_t here;
+      CPU_ZERO(&here);
+      CPU_SET(sched_getcpu(), &here);
+      CHECK(sched_setaffinity(0, sizeof here, &here) == 0);
+      Processors alone;
+      CHECK(alone.take() && !alone.take());
+      alone.step_aside();
+      CHECK(sched_getaffinity(0, sizeof after, &after) == 0 && CPU_EQUAL(&here, &after));
+      CHECK(sched_setaffinity(0, sizeof allowed, &allowed) == 0);
+    }
+    CHECK(CPU_COUNT(&allowed) == 1 || moved > 0);  // the system may move us back in between
+  })
+      .join();
+}
+#endif

@@ -7,7 +7,6 @@
 #include <stdexcept>
 #include <vector>
 
-#include "common/large_array.hpp"
 #include "common/parallel.hpp"
 #include "common/prefetch.hpp"
 #include "neighbors/row_order.hpp"
@@ -61,95 +60,139 @@ RowSet core_rows(View<const double, 1> core, double eps, Run run) {
   return cores;
 }
 
-// The components at eps: intervals of the order between bars > eps. A row with c > eps is alone there, since its bars
-// are at least c; so an interval is a cluster iff its lowest row is core.
+// The components at eps are the intervals of the order between bars > eps. Bars are at least the core distances of both
+// rows beside them, so every row of an interval of two or more is core, and one alone is a cluster iff it is core.
 //
-// A chunk has the lowest row of each of its intervals, as far as they lie in it. Its first one goes on an interval of
-// an earlier chunk unless it begins there: then both have the same lowest row in the end.
-class Intervals {
+// A chunk has the pieces of clusters that lie in it. Its first one goes on the last one of the chunk before where the
+// bar between them is not above eps; then both have the same lowest row in the end.
+class Pieces {
  public:
-  Intervals(View<const int64_t, 1> order, View<const double, 1> bars, double eps, Run run)
-      : order_(order),
-        bars_(bars),
-        eps_(eps),
-        n_(order.shape[0]),
-        lowest_(make_large_array<int32_t>(static_cast<size_t>(n_))),
-        counts_(static_cast<size_t>(chunk_count(n_, kGrain))) {
-    std::atomic<bool> fits = true;
-    for_chunks(n_, kGrain, run, [&](int64_t chunk, int64_t from, int64_t to) {
-      int32_t* const out = lowest_.get() + from;
-      const auto rows = order_;
-      const auto heights = bars_;
-      const double limit = eps_;
-      const int64_t last = n_ - 1;
-      // Negative where row is not in 0 … n − 1; without a sign, since last − row may leave int64.
-      const auto signs = [last](int64_t row) {
-        return row | static_cast<int64_t>(static_cast<uint64_t>(last) - static_cast<uint64_t>(row));
-      };
-      int64_t least = rows(from), at = 0, high = signs(least);
-      out[0] = static_cast<int32_t>(least);
-      for (int64_t i = from + 1; i < to; ++i) {  // without a branch: intervals are short
-        const int64_t row = rows(i);
-        const bool starts = heights(i) > limit;
-        at += starts;
-        least = starts ? row : std::min(least, row);
-        high |= signs(row);
-        out[at] = static_cast<int32_t>(least);
-      }
-      if (high < 0) fits = false;
-      counts_[static_cast<size_t>(chunk)] = at + 1;
+  Pieces(View<const int64_t, 1> order, View<const double, 1> bars, View<const double, 1> core, double eps,
+         View<int64_t, 1> labels, Run run)
+      : order_(order), bars_(bars), eps_(eps), n_(order.shape[0]), chunks_(chunk_count(n_, kCutGrain)) {
+    std::atomic<int64_t> alone = 0;  // core rows less those in pieces
+    for_chunks(n_, kCutGrain, run, [&](int64_t chunk, int64_t from, int64_t to) {
+      std::fill_n(&labels(from), to - from, int64_t{-1});
+      int64_t cores = 0;
+      for (int64_t row = from; row < to; ++row) cores += core(row) <= eps;
+      auto& pieces = chunks_[static_cast<size_t>(chunk)].pieces;
+      find(from, to, pieces);
+      for (auto& each : pieces) each.lowest = lowest_of(each), cores -= each.end - each.begin;
+      alone.fetch_add(cores, std::memory_order_relaxed);
     });
-    if (!fits) throw std::invalid_argument("order must be rows");
     join_chunks();
+    if (alone != 0) find_single_rows(core, labels, run);
   }
 
-  // each(lowest row) for the intervals of all chunks; its result, an int32, takes the place of the row.
-  template <class Each>
-  void replace(Run run, Each&& each) {
-    for_chunks(n_, kGrain, run, [&](int64_t chunk, int64_t from, int64_t) {
-      int32_t* const values = lowest_.get() + from;
-      for (int64_t k = 0; k < counts_[static_cast<size_t>(chunk)]; ++k) values[k] = each(values[k]);
+  // Numbers the clusters by their lowest rows and labels their rows; returns how many there are.
+  int64_t label(View<int64_t, 1> labels, Run run) {
+    RowSet firsts(n_);
+    for_chunks(n_, kCutGrain, run, [&](int64_t chunk, int64_t, int64_t) {
+      for (const auto& piece : chunks_[static_cast<size_t>(chunk)].pieces) firsts.add(piece.lowest);
+      for (const int32_t row : chunks_[static_cast<size_t>(chunk)].single) firsts.add(row);
     });
-  }
-  // Gives every row what its interval has.
-  void scatter(View<int64_t, 1> out, Run run) const {
-    for_chunks(n_, kGrain, run, [&](int64_t, int64_t from, int64_t to) {
-      const int32_t* value = lowest_.get() + from;
-      // Copies: a label that is written might be a member, as far as the compiler knows.
-      const auto rows = order_;
-      const auto heights = bars_;
-      const auto labels = out;
-      const double limit = eps_;
-      labels(rows(from)) = *value;
-      for (int64_t i = from + 1; i < to; ++i) {
-        value += heights(i) > limit;
-        labels(rows(i)) = *value;
-      }
+    const int64_t clusters = firsts.count();
+    for_chunks(n_, kCutGrain, run, [&](int64_t chunk, int64_t, int64_t) {
+      for (const auto& piece : chunks_[static_cast<size_t>(chunk)].pieces)
+        write(piece, firsts.rank(piece.lowest), labels);
+      for (const int32_t row : chunks_[static_cast<size_t>(chunk)].single) labels(row) = firsts.rank(row);
     });
+    return clusters;
   }
 
  private:
-  bool begins(int64_t i) const { return i == 0 || bars_(i) > eps_; }
+  static constexpr int64_t kCutGrain = 1 << 13;
 
-  // Forwards the least so far of an interval that goes on, backwards the least of all of it.
+  struct Piece {
+    int32_t begin, end;  // positions in the order; there are fewer than 2³¹
+    int32_t lowest;      // row
+  };
+  static Piece piece(int64_t begin, int64_t end) { return {static_cast<int32_t>(begin), static_cast<int32_t>(end), 0}; }
+
+  // One bit for each of 64 positions: whether an interval starts there. Past the last row all do.
+  uint64_t starts_at(int64_t word) const {
+    const int64_t first = word * 64, count = std::clamp<int64_t>(n_ - first, 0, 64);
+    uint64_t bits = count < 64 ? ~uint64_t{0} << count : 0;
+    const auto heights = bars_;
+    for (int64_t i = 0; i < count; ++i) bits |= uint64_t{heights(first + i) > eps_} << i;
+    return word == 0 ? bits | 1 : bits;
+  }
+
+  // The pieces of two or more rows, and one row that goes on in another chunk. A piece opens at a start whose next row
+  // is none, and closes at a start whose row before is none.
+  void find(int64_t from, int64_t to, std::vector<Piece>& pieces) const {
+    int64_t begin = from;
+    uint64_t bits = starts_at(from / 64);
+    bool open = (bits & 1) == 0,
+         before = true;  // before: whether the row before starts an interval; none closes at from
+    for (int64_t word = from / 64; word * 64 < to; ++word) {
+      const uint64_t after = starts_at(word + 1);
+      const uint64_t opens = bits & ~(bits >> 1 | after << 63), closes = bits & ~(bits << 1 | uint64_t{before});
+      for (uint64_t events = opens | closes; events != 0; events &= events - 1) {
+        const int64_t i = word * 64 + std::countr_zero(events);
+        if (open) pieces.push_back(piece(begin, i));
+        open = (opens & events & -events) != 0, begin = i;
+      }
+      before = bits >> 63 != 0, bits = after;
+    }
+    if (open) pieces.push_back(piece(begin, to));
+  }
+
+  int32_t lowest_of(const Piece& of) const {
+    int64_t least = order_(of.begin), signs = 0;
+    const int64_t last = n_ - 1;
+    for (int64_t i = of.begin; i < of.end; ++i) {
+      const int64_t row = order_(i);
+      least = std::min(least, row);
+      // Negative where row is not in 0 … n − 1; without a sign, since last − row may leave int64.
+      signs |= row | static_cast<int64_t>(static_cast<uint64_t>(last) - static_cast<uint64_t>(row));
+    }
+    if (signs < 0) throw std::invalid_argument("order must be rows");
+    return static_cast<int32_t>(least);
+  }
+
+  void write(const Piece& piece, int64_t number, View<int64_t, 1> labels) const {
+    const auto rows = order_;  // a copy: a label that is written might be a member, as far as the compiler knows
+    for (int64_t i = piece.begin; i < piece.end; ++i) labels(rows(i)) = number;
+  }
+
+  // Core rows that no piece has: each is a cluster. They are few, and found by rows, which lie one after the other.
+  void find_single_rows(View<const double, 1> core, View<int64_t, 1> labels, Run run) {
+    for_chunks(n_, kCutGrain, run, [&](int64_t chunk, int64_t, int64_t) {
+      for (const auto& piece : chunks_[static_cast<size_t>(chunk)].pieces) write(piece, 0, labels);
+    });
+    for_chunks(n_, kCutGrain, run, [&](int64_t chunk, int64_t from, int64_t to) {
+      auto& single = chunks_[static_cast<size_t>(chunk)].single;
+      for (int64_t first = from; first < to; first += 64) {
+        uint64_t found = 0;  // without a branch: one row in two may be core, in any order
+        for (int64_t row = first; row < std::min(first + 64, to); ++row)
+          found |= uint64_t{(core(row) <= eps_) & (labels(row) < 0)} << (row - first);
+        for (; found != 0; found &= found - 1) single.push_back(static_cast<int32_t>(first + std::countr_zero(found)));
+      }
+    });
+  }
+
+  // Forwards the least so far of a cluster that goes on, backwards the least of all of it.
   void join_chunks() {
-    const auto chunks = static_cast<int64_t>(counts_.size());
-    const auto first = [&](int64_t chunk) -> int32_t& { return lowest_[static_cast<size_t>(chunk * kGrain)]; };
-    const auto last = [&](int64_t chunk) -> int32_t& {
-      return lowest_[static_cast<size_t>(chunk * kGrain + counts_[static_cast<size_t>(chunk)] - 1)];
-    };
-    for (int64_t chunk = 1; chunk < chunks; ++chunk)
-      if (!begins(chunk * kGrain)) first(chunk) = std::min(first(chunk), last(chunk - 1));
-    for (int64_t chunk = chunks - 1; chunk > 0; --chunk)
-      if (!begins(chunk * kGrain)) last(chunk - 1) = first(chunk);
+    const auto goes_on = [&](size_t chunk) { return !(bars_(static_cast<int64_t>(chunk) * kCutGrain) > eps_); };
+    for (size_t chunk = 1; chunk < chunks_.size(); ++chunk)
+      if (goes_on(chunk)) {
+        auto& first = chunks_[chunk].pieces.front();
+        first.lowest = std::min(first.lowest, chunks_[chunk - 1].pieces.back().lowest);
+      }
+    for (size_t chunk = chunks_.size(); chunk-- > 1;)
+      if (goes_on(chunk)) chunks_[chunk - 1].pieces.back().lowest = chunks_[chunk].pieces.front().lowest;
   }
 
   View<const int64_t, 1> order_;
   View<const double, 1> bars_;
   double eps_;
   int64_t n_;
-  LargeArray<int32_t> lowest_;   // (chunks, kGrain), of which a chunk has so many
-  std::vector<int64_t> counts_;  // (chunks)
+  struct Chunk {
+    std::vector<Piece> pieces;    // of the positions of the chunk
+    std::vector<int32_t> single;  // of its rows
+  };
+  std::vector<Chunk> chunks_;
 };
 
 }  // namespace
@@ -158,18 +201,7 @@ class Intervals {
 int64_t cut_tree(View<const int64_t, 1> order, View<const double, 1> bars, View<const double, 1> core, double eps,
                  View<int64_t, 1> labels, Run run) {
   if (order.shape[0] == 0) return 0;
-  const RowSet cores = core_rows(core, eps, run);
-  Intervals intervals(order, bars, eps, run);
-  RowSet firsts(order.shape[0]);
-  intervals.replace(run, [&](int32_t row) {
-    if (!cores.has(row)) return int32_t{-1};
-    firsts.add(row);
-    return row;
-  });
-  const int64_t clusters = firsts.count();
-  intervals.replace(run, [&](int32_t row) { return row < 0 ? row : static_cast<int32_t>(firsts.rank(row)); });
-  intervals.scatter(labels, run);
-  return clusters;
+  return Pieces(order, bars, core, eps, labels, run).label(labels, run);
 }
 
 namespace {

@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
+from benchmarks.between import line_of, names_of, seconds_of  # noqa: E402
 from benchmarks.case import Case, Contestant, Target, load, no_larger, register, select  # noqa: E402
 from benchmarks.machine import THREAD_VARIABLES, describe, missing, thread_environment, versions  # noqa: E402
 from benchmarks.runner import Outcome, run_case  # noqa: E402
@@ -228,9 +229,25 @@ def test_not_worse():
     assert not law({"error": np.nan}, {"error": 1.0})
     assert not law({"error": np.nan}, {"error": np.nan})
     assert law({"error": 5.0}, {"error": np.nan})
+    assert law({"error": 5.0}, {"error": np.inf})
+    assert not law({"error": np.nan}, {"error": np.inf})
+    exact = no_larger("error")  # 0·∞ is no bound
+    assert exact({"error": 0.0}, {"error": np.inf})
     named = no_larger("error", floor="rounding")
     assert named({"error": 1e-16, "rounding": 1e-15}, {"error": 0.0, "rounding": 1.0})
     assert not named({"error": 1e-14, "rounding": 1e-15}, {"error": 0.0, "rounding": 1.0})
+
+
+def test_between_two_checkouts():
+    """A checkout beside itself: the same cases, and a ratio with its spread for each."""
+    line = line_of("case", [1.0, 2.0, 1.5], [3.0, 3.0, 3.3])
+    assert line.split() == ["case", "1.5", "3", "2.00", "3.00", "33", "%"]
+    if not (ROOT / ".venv/bin/python").exists():
+        pytest.skip("no .venv in this checkout: make test makes one")
+    assert {"kmeans-iris", "ami-5000"} <= names_of(ROOT)
+    runs = seconds_of(load("benchmarks.cases")["kmeans-iris"], (ROOT, ROOT), 2, 1, 60.0)
+    assert [len(one) for one in runs] == [2, 2]
+    assert min(map(min, runs)) > 0
 
 
 def test_cases_that_make_no_sense_are_refused(monkeypatch):
