@@ -41,6 +41,7 @@ help:
 	@echo 'make check   style, types, warnings as errors, sanitizers, other machines  (everything but the tests)'
 	@echo 'make same-bits   which fits differ from those of another checkout   (BEFORE=../other-checkout, where make test has run)'
 	@echo 'make bench   install the peers, time knoll beside them                     (CASES="ami*,import" for some)'
+	@echo '             or beside knoll of another checkout, where make test has run  (BEFORE=../other-checkout)'
 	@echo 'make battery how good the recommendation of knoll.compare is, beside scikit-learn    (SETS="noise-*" for some)'
 	@echo 'make judge   train the tables that knoll.compare chooses by, from seeds       (about an hour)'
 	@echo 'make fuzz    a random search for wrong answers, a minute per family   (SECONDS=600 FAMILIES=mixture,dbscan)'
@@ -83,7 +84,7 @@ same-bits: $(VENV)/.knoll
 	@$(BIN)/python -m tests.digest --before '$(BEFORE)'
 
 bench: $(VENV)/.bench-peers $(VENV)/.knoll
-	@$(BIN)/python -m benchmarks $(if $(CASES),--cases '$(CASES)')
+	@$(BIN)/python -m benchmarks$(if $(BEFORE),.between --before '$(BEFORE)') $(if $(CASES),--cases '$(CASES)')
 
 battery: $(VENV)/.knoll
 	@$(BIN)/python -m battery $(if $(SETS),--sets '$(SETS)',--write)

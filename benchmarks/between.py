@@ -1,8 +1,8 @@
 """``python -m benchmarks.between --before ../other``: knoll of another checkout and of this one, in turns.
 
 For every case that both have, the data of this checkout goes to knoll alone, in fresh processes of either checkout's
-environment (`make test` makes it): before, after, after, before, before, … so that neither always comes first. The ratio
-of the medians says how much slower a case became; the same checkout twice shows how much of it is noise.
+environment (`make test` makes it): before, after, after, before, … so that neither always comes first. The ratio of the
+medians says how much slower a case became; the same checkout twice shows how much of it is noise.
 """
 
 from __future__ import annotations
