@@ -197,7 +197,23 @@ def test_data_far_from_one(X, scale):
     other = KernelKMeans(3, sigma=1.0 * scale, random_state=0).fit(X * scale)
     np.testing.assert_array_equal(expected.labels_, other.labels_)
     with pytest.raises(BadData, match=r"κ\(x, x\) is inf at row \d+: its values leave float64\. Divide X"):
-        KernelKMeans(3, kernel="linear").fit(X * 1e200)
+        KernelKMeans(3, kernel="polynomial").fit(X * 1e200)
+
+
+@pytest.mark.parametrize("power", [-1000, -535, -140, 140, 535, 1000])
+def test_the_linear_kernel_has_no_unit(X, power):
+    """Products of numbers near 2^−535 have a few digits, and those of 2^535 none."""
+    weights = np.random.default_rng(1).integers(0, 3, size=len(X))
+    expected = KernelKMeans(3, kernel="linear", local_search=True, random_state=0).fit(X, sample_weight=weights)
+    other = KernelKMeans(3, kernel="linear", local_search=True, random_state=0)
+    other.fit(np.ldexp(X, power), sample_weight=weights)
+    np.testing.assert_array_equal(other.labels_, expected.labels_)
+    np.testing.assert_array_equal(other.predict(np.ldexp(X, power)), other.labels_)
+    np.testing.assert_array_equal(other.fit_points_, np.ldexp(expected.fit_points_, power))
+    with np.errstate(over="ignore", under="ignore"):
+        assert other.objective_ == np.ldexp(expected.objective_, 2 * power)
+    again = KernelKMeans.from_state(*other.to_state())
+    np.testing.assert_array_equal(again.predict(np.ldexp(X, power)), other.labels_)
 
 
 def test_weights_far_from_one(X):

@@ -88,6 +88,11 @@ def affinity_exponent(values: Any) -> int:
     return extreme_exponent(largest_of(values), _NEAR_AFFINITIES)
 
 
+def product_exponent(points: Any) -> int:
+    """Return the exponent by which extreme points are divided, so that their products are such similarities."""
+    return extreme_exponent(largest_of(points), _NEAR_AFFINITIES // 2)
+
+
 def _is_nonzero(exponent: int | Ints) -> bool:
     return exponent != 0 if isinstance(exponent, int) else bool(np.any(exponent))
 

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from knoll import kernels, scales
 from knoll._common.cost import Cost
 from knoll._common.loop import live
-from knoll._common.rescale import affinity_exponent, near_one, times_power
+from knoll._common.rescale import affinity_exponent, near_one, product_exponent, times_power
 from knoll._common.sparse import check_compressed, is_sparse
 from knoll._common.unique_rows import equal_rows, row_digests
 from knoll._schema import Array, Columns, Real, Text, Whole, not_all, not_columns
@@ -191,7 +191,7 @@ class KernelKMeans(FitPredictMixin, ClusterMixin, ReadsGower):
         "fit_points_": Array("p d", when=lambda model: not model._precomputed()),
         "fit_weights_": Array("p", "float64", low=0, strict=True, none=True),
         "weight_power_": Whole(-1100, 1100),
-        "kernel_power_": Whole(-1100, 1100, missing=True),  # not in files of 0.1.0, nor is the next
+        "kernel_power_": Whole(-2200, 2200, missing=True),  # not in files of 0.1.0, nor is the next
         "level_shift_": Real(0, missing=True),
         "shift_": Real(0),
         "row_names_": Array("p", "uint64", when=lambda model: vars(model).get("level_shift_", model.shift_) > 0),
@@ -279,8 +279,8 @@ class KernelKMeans(FitPredictMixin, ClusterMixin, ReadsGower):
         present = None if weights is None or weights.all() else np.flatnonzero(weights)
         if present is not None and self._precomputed():
             check_matrix(points, "the precomputed kernel")  # whole, so that messages name rows of the input
-        self.kernel_power_ = affinity_exponent(points) if self._precomputed() else 0
-        points = times_power(points, -self.kernel_power_)
+        self.kernel_power_ = self._power_of(points if present is None else self._only(points, present))
+        points = self._rescaled(points, -1)
         kept = points if present is None else self._only(points, present)
         weights, power = (None, 0) if weights is None else near_one(weights if present is None else weights[present])
         problem = self._problem(kernel, kept, weights, threads)
@@ -395,7 +395,7 @@ class KernelKMeans(FitPredictMixin, ClusterMixin, ReadsGower):
             self.center_norms_ = np.array([means.exact_norm(c) if means.filled[c] else 0.0 for c in range(means.k)])
         self.center_errors_ = means.error
         self.largest_ = float(problem.reach.max())
-        self.fit_points_ = None if precomputed else kept.copy()
+        self.fit_points_ = None if precomputed else self._rescaled(kept, 1).copy()
         self.fit_weights_ = times_power(problem.weights, power)
         self.row_names_ = row_digests(kept) if best.shift else None
 
@@ -420,16 +420,15 @@ class KernelKMeans(FitPredictMixin, ClusterMixin, ReadsGower):
             return self._assign(read_gower_again(X, self.gower_columns_, estimator=self))
         queries = self._points(X, reset=False)
         if self._precomputed():
-            queries = times_power(queries, -self._kernel_power())
             queries = queries if self.present_ is None else queries[:, self.present_]
-        return self._assign(queries)
+        return self._assign(self._rescaled(queries, -1))
 
     def _assign(self, queries: Any, rows: Ints | None = None) -> Labels:
         """Assign rows to the means that were kept; `rows` are their numbers, where they are not 0, 1, …"""
         power = -self.weight_power_
         kept = Kept(
             kernel=self._kernel(self.sigma_),
-            points=self.fit_points_,
+            points=self._rescaled(self.fit_points_, -1),
             weights=times_power(self.fit_weights_, power),
             labels=self.center_labels_,
             norms=self.center_norms_,
@@ -472,6 +471,9 @@ class KernelKMeans(FitPredictMixin, ClusterMixin, ReadsGower):
     def _is_gaussian(self) -> bool:
         return isinstance(self._kernel(1.0), kernels.Gaussian)
 
+    def _is_linear(self) -> bool:
+        return self.kernel == "linear" if isinstance(self.kernel, str) else isinstance(self.kernel, kernels.Linear)
+
     def _precomputed(self) -> bool:
         return (
             self.kernel == "precomputed"
@@ -493,9 +495,16 @@ class KernelKMeans(FitPredictMixin, ClusterMixin, ReadsGower):
         width = sigma if self._estimates_sigma() else self.sigma
         return kernels.make(self.kernel, self.gamma, width, self.degree, self.coef0, self.eps, owner="KernelKMeans")
 
-    def _kernel_power(self) -> int:
-        """Return the power of two that a precomputed matrix was divided by; older models divided by none."""
-        return int(vars(self).get("kernel_power_", 0))
+    def _power_of(self, points: Any) -> int:
+        """Return the exponent that brings extreme similarities near one; those of other kernels are near one."""
+        if self._precomputed():
+            return affinity_exponent(points)
+        return 2 * product_exponent(points) if self._is_linear() else 0
+
+    def _rescaled(self, points: Any, direction: int) -> Any:
+        """Bring points, or given similarities, near one (−1) or back (1); older models rescaled none."""
+        power = direction * int(vars(self).get("kernel_power_", 0))
+        return times_power(points, power if self._precomputed() else power // 2)
 
     def _only(self, points: Any, rows: Ints) -> Any:
         return points[rows][:, rows] if self._precomputed() else points[rows]
