@@ -246,7 +246,7 @@ class TableSource:
         )
 
     def _tables(self, request: Request) -> Iterator[pa.Table]:
-        with reading(self.name):
+        with reporting(self.name):
             yield from self.tables(request)
 
     def _check_names(self, names: Sequence[str]) -> None:
@@ -312,7 +312,7 @@ def slices(table: pa.Table, request: Request) -> Iterator[pa.Table]:
 
 
 @contextlib.contextmanager
-def reading(name: str) -> Iterator[None]:
+def reporting(name: str) -> Iterator[None]:
     """Report in one line that a file is damaged."""
     try:
         yield
