@@ -28,5 +28,8 @@ def open_session(data: str | None, out: Path | None, how: dict[str, Any]) -> Ses
         "truth": how["truth"],
         "scale": None if how["scale"] == "auto" else how["scale"],
         "metric": how["metric"],
+        "seed": how["seed"],
+        "n_jobs": how["jobs"],
+        **vars(how["reading"]),
     }
-    return Session.open(data or DEFAULT, out=out, seed=how["seed"], n_jobs=how["jobs"], **vars(how["reading"]), **options)
+    return Session.open(data or DEFAULT, out=out, **options)

@@ -1,7 +1,7 @@
 """What the caller says about how a file is to be read; the contents decide the rest.
 
-A field is an option of every command that reads a table, by its name in `reading` of `cli/_options.py`, and a keyword of
-`knoll.blocks.open` and `Session.open`. The record is passed whole, from there to where it is looked at.
+A field is an option of every command that reads a table (`_READING` of `cli/_options.py`), and a keyword of
+`knoll.blocks.open` and `Session.open`. The record is passed whole, from there to the code that obeys it.
 """
 
 from __future__ import annotations
