@@ -3,7 +3,7 @@
 States and statistics travel as pickles of our own: arrays that dask takes from its messages may begin at any byte, and
 kernels want them aligned. Blocks stay arrays of dask, which moves them if it must; they are copied where that is so.
 
-A task that reads or computes calls `require` first: its engine refuses by it a worker with another build than the client.
+A task that reads or computes calls `require` first, by which its engine refuses a build other than the client's.
 """
 
 from __future__ import annotations
