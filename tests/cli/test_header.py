@@ -100,21 +100,29 @@ def test_a_folder_of_results_is_explored_as_it_was_read(years, tmp_path, call):
         assert (len(session.source), f"header={option == '--header'}" in session.source.opened) == (rows, True)
 
 
-@pytest.mark.parametrize("option", ["--header", "--no-header"])
-def test_a_table_in_blocks_is_read_like_one_in_memory(tmp_path, call, option):
-    path, out = tmp_path / "years.csv", tmp_path / "model.knoll"
-    rows = np.random.default_rng(0).normal(size=(2000, 2))
-    np.savetxt(path, rows, delimiter=",", header="2019,2020", comments="", fmt="%.17g")
+@pytest.mark.parametrize(
+    ("option", "first", "columns", "rows"),
+    [
+        ("--header", "2019,2020", ["2019", "2020"], 2000),  # else they are a row
+        ("--no-header", "2019,2020", ["column 1", "column 2"], 2001),
+        ("--no-header", "x,7", ["column 2"], 2001),  # else they are names
+    ],
+)
+def test_a_table_in_blocks_is_read_like_one_in_memory(tmp_path, call, option, first, columns, rows):
+    path, out = tmp_path / "table.csv", tmp_path / "model.knoll"
+    numbers = np.random.default_rng(0).normal(size=(2000, 2))
+    np.savetxt(path, numbers, delimiter=",", header=first, comments="", fmt="%.17g")
+    chosen = ["--columns", *columns] if first == "x,7" else []  # names that are asked for would be found anyway
     found = []
     for memory in ("1GB", "10kB"):
-        words = ("--memory", memory, "--scale", "none", "--json", "--force", "--out", out)
-        code, text, errors = call("fit", "gaussian", path, option, *words)
+        words = (option, *chosen, "--memory", memory, "--scale", "none")
+        code, text, errors = call("fit", "gaussian", path, *words, "--json", "--force", "--out", out)
         assert code == 0, errors
         data = json.loads(text)["data"]
         assert any("read in blocks" in note for note in data["notes"]) == (memory == "10kB")
         found.append((data["rows"], data["columns"], knoll.models.read(out).estimator.mean_.tolist()))
     assert found[0] == found[1]
-    assert found[0][:2] == ((2000, ["2019", "2020"]) if option == "--header" else (2001, ["column 1", "column 2"]))
+    assert found[0][:2] == (rows, columns)
 
 
 def test_every_field_of_the_record_is_an_option_and_a_keyword():

@@ -66,9 +66,7 @@ class Dialect:
     note: str = ""
 
     @classmethod
-    def guess(
-        cls, sample: bytes, name: str, reading: Reading = BY_CONTENTS, expected: Collection[str] = ()
-    ) -> Dialect:
+    def guess(cls, sample: bytes, name: str, reading: Reading = BY_CONTENTS, expected: Collection[str] = ()) -> Dialect:
         """Guess from the first lines of a text what `reading` does not say; `expected` are names of columns."""
         lines, encoding = _decoded(sample, name)
         delimiter = _delimiter([line for line in lines if line.strip(SPACE)][:_LINES])

@@ -30,7 +30,17 @@ from knoll.tables.recognition import Rules, typed_cells
 from knoll.tables.schema import Schema
 from knoll.tables.table import NOT_REQUESTED, Table
 
-__all__ = ["NOT_REQUESTED", "Piece", "Request", "Table", "TableSource", "in_memory", "reading", "slices", "type_notes"]
+__all__ = [
+    "NOT_REQUESTED",
+    "Piece",
+    "Request",
+    "Table",
+    "TableSource",
+    "in_memory",
+    "reporting",
+    "slices",
+    "type_notes",
+]
 
 _ROWS = 1 << 16
 _CELLS = 1 << 22  # at most so many numbers at a time
