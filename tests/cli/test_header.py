@@ -96,8 +96,8 @@ def test_a_folder_of_results_is_explored_as_it_was_read(years, tmp_path, call):
         out = tmp_path / option
         words = ("--methods", "kmeans", "--k", "2", "--budget", "1", "--out", out, "--quiet")
         assert call("compare", years, option, *words) == (0, "", "")
-        session = open_results(out, None)
-        assert (len(session.source), f"header={option == '--header'}" in session.source.opened) == (rows, True)
+        opened = open_results(out, None)
+        assert (len(opened.source), f"header={option == '--header'}" in opened.source.opened) == (rows, True)
 
 
 @pytest.mark.parametrize(
