@@ -60,6 +60,7 @@ def measure(path: Path, reader: str) -> dict[str, float]:
     import pyarrow.csv
 
     from knoll.cli._data import read_typed
+    from knoll.tables.reading import BY_CONTENTS
     from knoll.tables.recognition import Rules
 
     before = resource.getrusage(resource.RUSAGE_SELF)
@@ -67,7 +68,7 @@ def measure(path: Path, reader: str) -> dict[str, float]:
     if reader == "pyarrow":
         numbers = 8 * pa.csv.read_csv(path).num_rows * 8
     else:
-        numbers = read_typed(str(path), None, None, "model", Rules(log="mixed")).X.nbytes
+        numbers = read_typed(str(path), None, BY_CONTENTS, "model", Rules(log="mixed")).X.nbytes
     wall, after = time.perf_counter() - begun, resource.getrusage(resource.RUSAGE_SELF)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return {"wall": wall, "cpu": cpu, "peak": (after.ru_maxrss - before.ru_maxrss) / 1e3, "numbers": numbers / 1e6}

@@ -27,6 +27,7 @@ using Out = nb::ndarray<T, nb::ndim<R>, nb::device::cpu>;
 
 // Each family of functions has a file of its own; core.cpp calls them.
 void bind_kmeans(nb::module_& m);
+void bind_prototypes(nb::module_& m);
 void bind_mixture(nb::module_& m);
 void bind_mixed(nb::module_& m);
 void bind_index(nb::module_& m);

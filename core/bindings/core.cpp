@@ -33,8 +33,6 @@ struct SharedToken {
   std::shared_ptr<CancelToken> token = std::make_shared<CancelToken>();
 };
 
-void bind_prototypes(nb::module_& m);  // prototypes.cpp
-
 static void bind_cancel(nb::module_& m) {
   nb::exception<Cancelled>(m, "Cancelled", PyExc_RuntimeError).doc() =
       "A computation was stopped by a token, from another thread or by its deadline.";

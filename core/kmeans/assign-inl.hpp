@@ -75,12 +75,12 @@ KNOLL_INLINE void pack_panel(const T* const* rows, int64_t count, int64_t d, con
                              float* norm2) {
   const T* row[kPanel];  // lanes past the last row repeat a row, and are cleared below
   for (int64_t l = 0; l < kPanel; ++l) row[l] = rows[l < count ? l : 0];
-  const int64_t first = d < kSumColumns ? d : kSumColumns;
+  const int64_t first = columns_in_block(0, d);
   for (int v = 0; v < kPanelVectors; ++v)
     store(norm2 + v * kLanes32, pack_lanes(row + v * kLanes32, 0, first, pivot, scale, panel + v * kLanes32));
   for (int64_t from = first; from < d; from += kSumColumns)  // a block stays in the first cache level
     for (int v = 0; v < kPanelVectors; ++v) {
-      const int64_t to = d - from < kSumColumns ? d : from + kSumColumns;
+      const int64_t to = from + columns_in_block(from, d);
       const f32 more = pack_lanes(row + v * kLanes32, from, to, pivot, scale, panel + v * kLanes32);
       store(norm2 + v * kLanes32, load(norm2 + v * kLanes32) + more);
     }
@@ -180,11 +180,12 @@ KNOLL_INLINE void add_columns(const float* y, int64_t d, const float* p, Scores&
     }
   }
 }
-// The columns after the first block, block by block: each block is summed from 0 and then added (eq. 4).
+// The columns after the first block, block by block: each block is summed from 0 and then added, which is what
+// additions_of_score counts (eq. 4).
 __attribute__((noinline)) static void add_blocks(const float* y, int64_t d, const float* p, Scores& score) {
   for (int64_t from = kSumColumns; from < d; from += kSumColumns) {
     Scores block = {};
-    add_columns(y + from * kPanel, d - from < kSumColumns ? d - from : kSumColumns, p + from * kCenterBlock, block);
+    add_columns(y + from * kPanel, columns_in_block(from, d), p + from * kCenterBlock, block);
     for (int t = 0; t < kCenterBlock; ++t)
       for (int v = 0; v < kPanelVectors; ++v) score[t][v] = score[t][v] + block[t][v];
   }
@@ -196,7 +197,7 @@ KNOLL_INLINE void score_block(const float* y, int64_t d, const float* p, const f
   Scores score;
   for (int t = 0; t < kCenterBlock; ++t)
     for (int v = 0; v < kPanelVectors; ++v) score[t][v] = broadcast(half[t]);
-  add_columns(y, d < kSumColumns ? d : kSumColumns, p, score);
+  add_columns(y, columns_in_block(0, d), p, score);
   if (d > kSumColumns) {
     Scores all;  // a copy: taking the address of `score` would keep it out of registers
     for (int t = 0; t < kCenterBlock; ++t)

@@ -100,10 +100,9 @@ PackedCenters::PackedCenters(const Pivot& pivot, View<const double, 2> centers, 
   if (!certified) return;
   const int64_t padded_k = (k + multiple - 1) / multiple * multiple;
   blocks.assign(static_cast<size_t>(padded_k * d), 0.0f);
-  half.assign(static_cast<size_t>(padded_k), kInf);  // centres that do not exist never win
-  // A product goes through so many additions: eq. 4 with blocks of kSumColumns.
-  const int64_t additions = d <= kSumColumns ? d : kSumColumns + (d + kSumColumns - 1) / kSumColumns;
-  const double length = static_cast<double>(additions), inflate = 1.01;
+  half.assign(static_cast<size_t>(padded_k), kInf);                  // centres that do not exist never win
+  const double length = static_cast<double>(additions_of_score(d));  // in place of d in eq. 4, 6 and 7
+  const double inflate = 1.01;
   // Eq. 6, 7 and 8; 1 % covers the rounding of the bounds themselves.
   bounds.margin = round_up((2 * length + 12) * kUnit * inflate);
   bounds.radius = round_up((3 * length + 24) * kUnit * inflate);

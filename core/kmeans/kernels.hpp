@@ -10,9 +10,17 @@ constexpr int kGroup = 8;        // centres that share a bound
 constexpr int kBoundLanes = 32;  // bounds that are compared together
 constexpr int kCenterBlock = 4;  // centres side by side in a packed block (d, kCenterBlock)
 
-// Sums over many columns are taken over blocks of this size first: a product then goes through kSumColumns + d /
-// kSumColumns additions instead of d, and the error bound shrinks accordingly (docs/numerics/kmeans.md, eq. 4).
+// Sums over many columns are taken over blocks of this size first, and the error bound shrinks accordingly
+// (docs/numerics/kmeans.md, eq. 4). Internal linkage: what one instruction set compiles must not serve another.
 constexpr int kSumColumns = 256;
+// How many of d columns are in the block that begins at column `from`.
+static constexpr int64_t columns_in_block(int64_t from, int64_t d) {
+  return d - from < kSumColumns ? d - from : kSumColumns;
+}
+// The most additions that a product of a score goes through: those of its block, and one for every block.
+static constexpr int64_t additions_of_score(int64_t d) {
+  return d <= kSumColumns ? d : columns_in_block(0, d) + (d + kSumColumns - 1) / kSumColumns;
+}
 
 constexpr int kQuad = 4;               // columns of seven bits in a word
 constexpr int kInt8Max = 63;           // such an integer lies in [−kInt8Max, kInt8Max]

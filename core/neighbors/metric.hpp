@@ -67,9 +67,6 @@ class Metric {
   }
   bool has_kernels() const { return name_ != MetricName::minkowski && name_ != MetricName::gower; }
   const std::vector<double>& column_weights() const { return *column_weights_; }  // of gower
-  // Whether d(x, z) ≤ d(x, y) + d(y, z): 1 − cos and powers p < 1 do not. haversine is not relied on: its angles may
-  // have lost digits. gower does not, where values are missing.
-  bool obeys_triangles() const { return direct() && (name_ != MetricName::minkowski || p_ >= 1); }
   // Whether the formula decides near a radius. Then keys of a search are distances, otherwise reduced distances.
   bool has_band() const { return !has_kernels() || !direct(); }
 

@@ -131,6 +131,20 @@ TEST("kmeans: panels are centred, scaled, transposed and padded, on every instru
     }
 }
 
+TEST("kmeans: the additions that the bounds allow for are those of the longest chain of blocks") {
+  for (int64_t d : {1, 2, 255, 256, 257, 512, 513, 1100, 1 << 18}) {
+    const int64_t blocks = (d + kSumColumns - 1) / kSumColumns;
+    int64_t columns = 0, longest = 0;
+    for (int64_t b = 0; b < blocks; ++b) {
+      const int64_t here = columns_in_block(b * kSumColumns, d);
+      columns += here;
+      longest = std::max(longest, here + (b == 0 ? blocks - 1 : blocks - b));  // and a sum for each block after it
+    }
+    CHECK(columns == d);
+    CHECK(longest <= additions_of_score(d) && additions_of_score(d) <= longest + 1);
+  }
+}
+
 TEST("kmeans: the two lowest scores and the first index, infinite padding included, on every instruction set") {
   std::mt19937_64 random(3);
   for (int64_t d : {1, 2, 3, 4, 17, 300, 512, 1100})

@@ -30,6 +30,7 @@ from fuzz.laws import (
 )
 from fuzz.mixed_tables import codes_of, draw_mixed_table, numeric_columns
 from fuzz.tables import Table
+from knoll.gaussian.covariance import estimated_types
 
 ANSWERS = ("weights_", "means_", "covariances_", "level_probabilities_", "labels_", "lower_bound_", "n_iter_")
 _ORDER_FREE = ("weights_", "means_", "covariances_", "level_probabilities_", "lower_bounds_")
@@ -41,7 +42,7 @@ def parameters(rng: Rng, table: Table) -> dict[str, Any]:
     return {
         "n_components": int(rng.integers(1, min(len(table.X), 4) + 1)),
         "categorical_features": np.array(table.categorical, dtype=np.int64),
-        "covariance_type": str(rng.choice(["full", "tied", "diag", "spherical"])),
+        "covariance_type": str(rng.choice(estimated_types())),
         "reg_covar": float(rng.choice([1e-6, 1e-6, 0.0, 1e-3, 10.0 ** rng.uniform(-300, 100)])),
         "categorical_prior": float(rng.choice([1.0, 1.0, 0.01, 10.0 ** rng.uniform(-200, 3)])),
         "max_iter": int(rng.choice([0, 1, 3, 20])),

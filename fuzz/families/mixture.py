@@ -31,9 +31,11 @@ from fuzz.laws import (
     survives_saving,
 )
 from fuzz.tables import Table
+from knoll.gaussian.covariance import COVARIANCE_TYPES
 
 ANSWERS = ("weights_", "means_", "covariances_", "precisions_cholesky_", "labels_", "lower_bound_", "n_iter_")
-_SHAPES = ("full", "tied", "diag", "spherical", "fixed")
+_SHARES = {"full": 0.35, "tied": 0.2, "diag": 0.2, "spherical": 0.15}  # of the cases; each other type is as rare:
+_RARE = 0.1
 
 
 def parameters(rng: Rng, table: Table) -> dict[str, Any]:
@@ -41,7 +43,8 @@ def parameters(rng: Rng, table: Table) -> dict[str, Any]:
     X = table.X.astype(np.float64)
     n = len(X)
     k = int(rng.integers(1, min(n, 5) + 1))
-    shape = str(rng.choice(_SHAPES, p=[0.35, 0.2, 0.2, 0.15, 0.1]))
+    shares = np.array([_SHARES.get(name, _RARE) for name in COVARIANCE_TYPES])
+    shape = str(rng.choice(list(COVARIANCE_TYPES), p=shares / shares.sum()))
     drawn: dict[str, Any] = {
         "n_components": k,
         "covariance_type": shape,
@@ -54,7 +57,7 @@ def parameters(rng: Rng, table: Table) -> dict[str, Any]:
     }
     if rng.random() < 0.2:
         drawn["noise"] = True
-    if shape == "fixed":
+    if COVARIANCE_TYPES[shape].free_type is not None:  # its variance is held, so it must be given
         with np.errstate(all="ignore"):
             variance = float(X.var())
         drawn["fixed_variance"] = variance if 0 < variance < np.inf else 1.0
@@ -70,12 +73,9 @@ def _given_start(rng: Rng, X: Any, k: int, shape: str) -> dict[str, Any]:
         precisions = np.where((variances > 0) & (1 / variances < 1e300), 1 / variances, 1.0)
     if not np.isfinite(precisions).all():
         precisions = np.ones(d)
-    given = {
-        "full": np.tile(np.diag(precisions), (k, 1, 1)),
-        "tied": np.diag(precisions),
-        "diag": np.tile(precisions, (k, 1)),
-        "spherical": np.full(k, precisions.min()),
-    }[shape]
+    sides = COVARIANCE_TYPES[shape].sides.split()
+    one: Any = np.diag(precisions) if sides.count("d") == 2 else precisions if "d" in sides else precisions.min()
+    given = np.broadcast_to(one, COVARIANCE_TYPES[shape].shape_of(k, d)).copy()
     return {
         "weights_init": np.full(k, 1 / k),
         "means_init": X[rng.choice(len(X), k, replace=False)],

@@ -10,6 +10,7 @@ from fuzz.case import Case, Family, Rng
 from fuzz.tables import Table
 from knoll import tuning
 from knoll.exceptions import KnollError
+from knoll.gaussian.covariance import estimated_types
 
 
 def parameters(rng: Rng, table: Table) -> dict[str, Any]:
@@ -18,7 +19,7 @@ def parameters(rng: Rng, table: Table) -> dict[str, Any]:
     return {
         "criterion": str(rng.choice(["bic", "aic", "icl"])),
         "clusters": str(rng.choice(["silhouette", "elbow", "gap"])),
-        "types": [str(rng.choice(["full", "tied", "diag", "spherical"]))],
+        "types": [str(rng.choice(estimated_types()))],
         "candidates": range(1, most + 2),
         "seed": int(rng.integers(1000)),
     }

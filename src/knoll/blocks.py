@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from knoll._format import listed
 from knoll.exceptions import BadData, InvalidParameter, InvalidType
+from knoll.tables.reading import Reading
 
 if TYPE_CHECKING:
     from knoll.tables.source import TableSource
@@ -31,7 +32,9 @@ _ROWS_AT_ONCE = 1 << 23  # bytes of a memory-mapped array
 _WILDCARDS = "*?["
 
 
-def open(source: Any, columns: Sequence[str] | None = None, weight: str | None = None) -> TableBlocks:
+def open(
+    source: Any, columns: Sequence[str] | None = None, weight: str | None = None, *, header: bool | None = None
+) -> TableBlocks:
     """Open a table to be read in blocks, as often as a fit needs.
 
     Parameters
@@ -44,6 +47,9 @@ def open(source: Any, columns: Sequence[str] | None = None, weight: str | None =
         The columns to read. By default those that hold numbers in the first rows.
     weight : str, optional
         A column of sample weights; it is not among the columns.
+    header : bool, optional
+        Whether the first line of each text file has the names of the columns. By default it has unless all of its
+        cells are numbers.
 
     Returns
     -------
@@ -63,7 +69,7 @@ def open(source: Any, columns: Sequence[str] | None = None, weight: str | None =
     >>> bool((model.cluster_centers_ == knoll.KMeans(3, random_state=0).fit(X).cluster_centers_).all())
     True
     """
-    parts = _parts(source)
+    parts = _parts(source, Reading(header=header))
     with parts[0].open(()) as first:
         names = first.numeric_columns() if columns is None else [str(name) for name in columns]
         names = [name for name in names if name != weight]
@@ -117,16 +123,17 @@ class _File:
 
     name: str
     state: tuple[int, int]  # bytes, and when it was written
+    reading: Reading
 
     @classmethod
-    def of(cls, path: str) -> _File:
-        return cls(path, _state(path))
+    def of(cls, path: str, reading: Reading) -> _File:
+        return cls(path, _state(path), reading)
 
     def open(self, expected: Sequence[str]) -> Any:
         """Open it by the reader of tables."""
         from knoll.tables import open_table
 
-        return open_table(self.name, expected=expected)
+        return open_table(self.name, reading=self.reading, expected=expected)
 
     def check(self, wanted: Sequence[str], first: str) -> None:
         """Refuse a file without the columns of the first."""
@@ -175,7 +182,7 @@ class _Stream:
         yield from _pieces(_stream_source(self), wanted)
 
 
-def _parts(source: Any) -> list[Any]:
+def _parts(source: Any, reading: Reading) -> list[Any]:
     """Find the files, or the stream."""
     if hasattr(source, "__arrow_c_stream__"):
         import pyarrow as pa
@@ -187,9 +194,9 @@ def _parts(source: Any) -> list[Any]:
             )
         return [_Stream(source)]
     if isinstance(source, str | os.PathLike):
-        return [_File.of(name) for name in _matching(os.fspath(source))]
+        return [_File.of(name, reading) for name in _matching(os.fspath(source))]
     if isinstance(source, Sequence) and source and all(isinstance(each, str | os.PathLike) for each in source):
-        return [_File.of(name) for each in source for name in _matching(os.fspath(each))]
+        return [_File.of(name, reading) for each in source for name in _matching(os.fspath(each))]
     raise InvalidType(
         f"a path, a pattern, several of them, or an object with __arrow_c_stream__ is needed, got {source!r:.60}."
     )

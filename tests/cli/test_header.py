@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+from dataclasses import fields
 
+import click
+import numpy as np
 import pytest
 
+import knoll
+from knoll.cli import _options
+from knoll.cli._explore_results import open_results
 from knoll.exceptions import BadData
-from knoll.tables import open_table, read_table
+from knoll.tables import Reading, open_table, read_table
 
 YEARS = "2019,2020\n1,2\n1.1,2.1\n9,8\n9.1,8.2\n"
 NOTE = "no column names found: the first line (2019, 2020) is all numbers and counts as a row; if not, add --header"
@@ -35,9 +42,9 @@ def years(tmp_path):
 def test_names_or_a_row(tmp_path, content, header, columns, rows):
     path = tmp_path / "data.csv"
     path.write_text(content)
-    table = read_table(path, header=header)
+    table = read_table(path, reading=Reading(header=header))
     assert (table.columns, len(table.X)) == (columns, rows)
-    with open_table(path, header=header) as opened:
+    with open_table(path, reading=Reading(header=header)) as opened:
         assert tuple(opened.numeric_columns()) == columns
         assert sum(len(piece.X) for piece in opened.pieces(columns)) == rows
         assert opened.notes == table.notes
@@ -47,11 +54,11 @@ def test_names_or_a_row(tmp_path, content, header, columns, rows):
 def test_a_row_may_be_text(tmp_path):
     path = tmp_path / "data.csv"
     path.write_text("x,1\ny,2\nz,4\n")
-    table = read_table(path, header=False)
+    table = read_table(path, reading=Reading(header=False))
     assert (table.columns, table.X.tolist()) == (("column 2",), [[1], [2], [4]])
     path.write_text("1,2\n")
     with pytest.raises(BadData, match="has one line and no rows: a table has a line of names and then rows"):
-        read_table(path, header=True)
+        read_table(path, reading=Reading(header=True))
 
 
 def test_names_that_are_asked_for_are_found_on_a_line_of_numbers(years):
@@ -82,6 +89,50 @@ def test_the_command_of_a_comparison_keeps_the_choice(years, tmp_path, call):
         words = ("--methods", "kmeans", "--k", "2", "--budget", "1", "--out", out, "--quiet")
         assert call("compare", years, option, *words) == (0, "", "")
         assert f" {option} " in json.loads((out / "summary.json").read_text())["command"]
+
+
+def test_a_folder_of_results_is_explored_as_it_was_read(years, tmp_path, call):
+    for option, rows in (("--header", 4), ("--no-header", 5)):
+        out = tmp_path / option
+        words = ("--methods", "kmeans", "--k", "2", "--budget", "1", "--out", out, "--quiet")
+        assert call("compare", years, option, *words) == (0, "", "")
+        opened = open_results(out, None)
+        assert (len(opened.source), f"header={option == '--header'}" in opened.source.opened) == (rows, True)
+
+
+@pytest.mark.parametrize(
+    ("option", "first", "columns", "rows"),
+    [
+        ("--header", "2019,2020", ["2019", "2020"], 2000),  # else they are a row
+        ("--no-header", "2019,2020", ["column 1", "column 2"], 2001),
+        ("--no-header", "x,7", ["column 2"], 2001),  # else they are names
+    ],
+)
+def test_a_table_in_blocks_is_read_like_one_in_memory(tmp_path, call, option, first, columns, rows):
+    path, out = tmp_path / "table.csv", tmp_path / "model.knoll"
+    numbers = np.random.default_rng(0).normal(size=(2000, 2))
+    np.savetxt(path, numbers, delimiter=",", header=first, comments="", fmt="%.17g")
+    chosen = ["--columns", *columns] if first == "x,7" else []  # names that are asked for would be found anyway
+    found = []
+    for memory in ("1GB", "10kB"):
+        words = (option, *chosen, "--memory", memory, "--scale", "none")
+        code, text, errors = call("fit", "gaussian", path, *words, "--json", "--force", "--out", out)
+        assert code == 0, errors
+        data = json.loads(text)["data"]
+        assert any("read in blocks" in note for note in data["notes"]) == (memory == "10kB")
+        found.append((data["rows"], data["columns"], knoll.models.read(out).estimator.mean_.tolist()))
+    assert found[0] == found[1]
+    assert found[0][:2] == (rows, columns)
+
+
+def test_every_field_of_the_record_is_an_option_and_a_keyword():
+    @click.command()
+    @_options.reading()
+    def command(reading): ...
+
+    names = {field.name for field in fields(Reading)}
+    assert {option.name for option in command.params} == names
+    assert names <= set(inspect.signature(knoll.blocks.open).parameters)
 
 
 def test_predict_goes_by_the_names_of_the_model(years, tmp_path, call):

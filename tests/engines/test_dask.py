@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
+import sys
 import threading
 import time
 
@@ -12,7 +14,8 @@ import pytest
 
 import knoll
 from knoll import Gaussian, GaussianMixture, KMeans
-from knoll.exceptions import BadData, InvalidParameter, InvalidType
+from knoll.engines import _tasks
+from knoll.exceptions import BadData, EngineError, InvalidParameter, InvalidType
 
 distributed = pytest.importorskip("distributed")
 
@@ -79,3 +82,28 @@ def test_what_is_wrong_is_said(client, tmp_path):
         np.save(tmp_path / f"nan-{number}.npy", part)
     with pytest.raises(BadData, match="a NaN at row 12345, column 'column 3'"):
         KMeans(2).fit_blocks(knoll.blocks.open(tmp_path / "nan-*.npy"), engine=client)
+
+
+def _rows_and_sum(block, state, run):
+    return len(block.points), float(block.points.sum()) + state
+
+
+def test_tasks_know_no_engine(tmp_path, monkeypatch):
+    """They run anywhere, here in this process; only what their engine gives them refuses a build."""
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    X, pattern = write(tmp_path, n=5000, files=1)
+    calls = []
+    block = _tasks.read_part(lambda: calls.append("read"), knoll.blocks.open(pattern), 0, 4)
+    work = pickle.dumps((_rows_and_sum, 1.0))
+    assert pickle.loads(_tasks.run_map(lambda: calls.append("map"), work, "a", [0], block)) == [(5000, X.sum() + 1.0)]
+    assert calls == ["read", "map"]
+
+    def refuse():
+        raise EngineError("worker 7 has another build")
+
+    for task in (_tasks.run_map, _tasks.run_total):
+        with pytest.raises(EngineError, match="worker 7 has another build"):
+            task(refuse, work, "a", [0], block)
+    for task, args in ((_tasks.read_part, (None, 0, 4)), (_tasks.take_partition, (0, 4, X, None))):
+        with pytest.raises(EngineError, match="worker 7 has another build"):
+            task(refuse, *args)

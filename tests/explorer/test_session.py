@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas
 import pytest
 
 import knoll
@@ -10,6 +11,7 @@ from knoll import DBSCAN, HDBSCAN, AgglomerativeClustering, GaussianMixture, KMe
 from knoll.base import collect_warnings
 from knoll.exceptions import BadData, Cancelled, InvalidParameter
 from knoll.explorer import Session
+from knoll.explorer.methods import OFFERED
 from knoll.explorer.rows import mask_from_text, mask_to_text
 
 
@@ -41,6 +43,28 @@ def test_labels_are_those_of_the_plain_estimator(session, method):
     line = answer.python.replace(".labels_", "")
     made = eval(line, vars(knoll) | {type(plain).__name__: type(plain)}, {"points": session.source.points})
     np.testing.assert_array_equal(made.labels_, answer.labels)
+
+
+@pytest.fixture(scope="module")
+def mixed_session():
+    rng = np.random.default_rng(0)
+    group = rng.integers(3, size=150)
+    numbers = rng.normal(size=(150, 2)) + 4 * group[:, None]
+    colours = np.array(["red", "green", "blue"])[group]
+    return Session.open(pandas.DataFrame({"x": numbers[:, 0], "y": numbers[:, 1], "colour": colours}))
+
+
+@pytest.mark.parametrize(
+    ("method", "parameter"),
+    [pytest.param(name, one, id=f"{name}-{one.name}") for name, ones in OFFERED.items() for one in ones],
+)
+def test_every_offered_value_is_accepted(mixed_session, method, parameter):
+    ends = (value for value in (parameter.low, parameter.high) if value is not None)
+    values = parameter.choices or ((True, False) if parameter.type == "flag" else tuple(ends))
+    for value in values:
+        answer = mixed_session.fit(method, **{parameter.name: value})
+        assert answer.parameters[parameter.name] == value
+        assert answer.labels.shape == (150,)
 
 
 @pytest.mark.parametrize("eps", [0.02, 0.1, 0.2, 0.5, 5.0])

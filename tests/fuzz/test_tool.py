@@ -19,7 +19,18 @@ import knoll  # noqa: E402
 from fuzz import runner  # noqa: E402
 from fuzz.__main__ import FAMILIES, main, summary  # noqa: E402
 from fuzz.case import make_case  # noqa: E402
-from fuzz.families import dbscan, gaussian, kernel_kmeans, kmeans, mean_shift, mixture, spectral  # noqa: E402
+from fuzz.families import (  # noqa: E402
+    dbscan,
+    gaussian,
+    kernel_kmeans,
+    kmeans,
+    mean_shift,
+    mixed_mixture,
+    mixture,
+    spectral,
+    tuning,
+)
+from knoll.gaussian.covariance import COVARIANCE_TYPES, estimated_types  # noqa: E402
 
 # ---- estimators that are wrong on purpose ----------------------------------------------------------------------------
 
@@ -218,3 +229,19 @@ def test_the_command_replays_a_case_and_tells_by_its_exit_code(capfd):
         [sys.executable, "-m", "fuzz", "--help"], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert all(name in listed.stdout for name in FAMILIES)
+
+
+@pytest.mark.parametrize("family", [mixture, mixed_mixture, tuning])
+def test_every_covariance_type_is_drawn_with_what_it_needs(monkeypatch, family):
+    monkeypatch.setitem(COVARIANCE_TYPES, "another", COVARIANCE_TYPES["diag"])
+    drawn = [(case.X.shape[1], case.parameters) for case in (make_case(family.FAMILY, seed) for seed in range(300))]
+    names = [parameters["types"][0] if family is tuning else parameters["covariance_type"] for _, parameters in drawn]
+    assert set(names) == set(COVARIANCE_TYPES if family is mixture else estimated_types())
+    given = set()
+    for name, (d, parameters) in zip(names, drawn):
+        assert ("fixed_variance" in parameters) == (name not in estimated_types())
+        if "precisions_init" in parameters:
+            given.add(name)
+            shape = COVARIANCE_TYPES[name].shape_of(parameters["n_components"], d)
+            assert parameters["precisions_init"].shape == shape
+    assert given == (set(estimated_types()) if family is mixture else set())

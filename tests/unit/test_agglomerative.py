@@ -10,14 +10,32 @@ import time
 import numpy as np
 import pytest
 import scipy.sparse
+from sklearn.metrics import pairwise_distances
 
 import knoll
-from knoll import AgglomerativeClustering
+from knoll import DBSCAN, AgglomerativeClustering, DensityTree
+from knoll.density.radius_search import CORE_METRICS
 from knoll.exceptions import BadData, CostError, InvalidParameter
 from knoll.hierarchy import linkages
 from knoll.registry import find
 
 X = np.random.default_rng(0).normal(size=(60, 3))
+
+
+@pytest.mark.parametrize("estimator", [AgglomerativeClustering, DBSCAN, DensityTree])
+def test_the_docstring_names_every_metric_of_the_core(estimator):
+    assert [name for name in CORE_METRICS if f'"{name}"' not in estimator.__doc__] == []
+
+
+@pytest.mark.parametrize("name", [name for name in CORE_METRICS if name != "gower"])
+def test_every_metric_of_the_core_is_taken(monkeypatch, name):
+    monkeypatch.setattr(linkages, "_sklearn_distances", None)  # it would be another route
+    rows = X[:, :2]
+    distances = pairwise_distances(rows, metric=name)
+    for linkage in ("single", "average"):
+        model = AgglomerativeClustering(1, metric=name, linkage=linkage, compute_distances=True).fit(rows)
+        plain = AgglomerativeClustering(1, metric="precomputed", linkage=linkage, compute_distances=True)
+        np.testing.assert_allclose(model.distances_, plain.fit(distances).distances_, rtol=1e-7)
 
 
 @pytest.mark.parametrize(

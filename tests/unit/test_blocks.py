@@ -63,6 +63,16 @@ def test_files_give_the_bits_of_the_table(tmp_path, form):
     np.testing.assert_array_equal(labels, KMeans(3, random_state=0).fit(X).labels_)
 
 
+@pytest.mark.parametrize("header", [None, True, False])
+def test_a_first_line_of_numbers(tmp_path, header):
+    path = tmp_path / "years.csv"
+    path.write_text("2019,2020\n1,2\n1.5,2.5\n")
+    blocks = knoll.blocks.open([path, path], header=header)
+    assert blocks.columns == (("2019", "2020") if header else ("column 1", "column 2"))
+    each = [[1, 2], [1.5, 2.5]] if header else [[2019, 2020], [1, 2], [1.5, 2.5]]
+    assert np.concatenate(list(blocks())).tolist() == each + each
+
+
 @pytest.mark.parametrize("estimator", [Gaussian(), GaussianMixture(2, random_state=0, max_iter=3, tol=0.5)])
 def test_every_estimator_reads_files(tmp_path, estimator):
     X = rows(6000)

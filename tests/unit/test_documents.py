@@ -51,6 +51,20 @@ def name(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
+# ---- files that are named ------------------------------------------------------------------------
+
+NAMED = re.compile(r"`([\w./-]+\.(?:py|hpp|cpp|md|html|sh|toml|txt|npz|sha256))`")
+PLACEHOLDER = re.compile(r"[A-Z]{4,}(?!\.(?:md|txt))")  # such as core/FAMILY/, engines/NAME.py
+
+
+def test_files_that_contributing_names_exist():
+    named = set(NAMED.findall((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")))
+    files = {f"/{name(path)}" for path in FILES}
+    wanted = {one for one in named if not PLACEHOLDER.search(one)}
+    assert len(wanted) > 50
+    assert [one for one in sorted(wanted) if not any(path.endswith(f"/{one}") for path in files)] == []
+
+
 # ---- links ---------------------------------------------------------------------------------------
 
 LINK = re.compile(

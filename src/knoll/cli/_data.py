@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from knoll import datasets
 from knoll._format import listed, plural
 from knoll.cli._options import parse_columns
-from knoll.tables import NOT_REQUESTED, Rules, Table, TableSource, fill_missing, open_table
+from knoll.tables import NOT_REQUESTED, Reading, Rules, Table, TableSource, fill_missing, open_table
 from knoll.tables.source import in_memory
 from knoll.tables.typed import typed_table
 
 
 def open_data(
-    data: str, header: bool | None, expected: Sequence[str] = ()
+    data: str, reading: Reading, expected: Sequence[str] = ()
 ) -> contextlib.AbstractContextManager[TableSource]:
     """Open DATA; a file takes precedence over a data set of its name.
 
@@ -29,7 +29,7 @@ def open_data(
     """
     pa.set_memory_pool(pa.system_memory_pool())
     if not _is_dataset(data):
-        return open_table(data, header=header, expected=expected)
+        return open_table(data, reading=reading, expected=expected)
     known = datasets.load(data)
     table = pa.table(dict(zip(known.feature_names, known.X.T.copy())))
     return contextlib.nullcontext(in_memory(table, known.name))
@@ -38,14 +38,14 @@ def open_data(
 def read_data(
     data: str,
     columns: str | None,
-    header: bool | None,
+    reading: Reading,
     missing: str,
     ids: str | None = None,
 ) -> Table:
     """Read all rows; the notes of the table tell what was left out and what was done about missing values."""
     requested = parse_columns(columns)
     expected = [name for name in (*(requested or ()), ids) if name is not None]
-    with open_data(data, header, expected) as source:
+    with open_data(data, reading, expected) as source:
         table, filled = fill_missing(source.read(requested, ids), missing)
     left_out = [f"{name} ({reason})" for name, reason in table.left_out.items() if reason != NOT_REQUESTED]
     notes = [*table.notes, f"left out: {listed(left_out)}" if left_out else "", filled]
@@ -60,7 +60,7 @@ def embedded_note(command: str) -> str:
 def read_typed(
     data: str,
     columns: str | None,
-    header: bool | None,
+    reading: Reading,
     missing: str,
     rules: Rules,
     ids: str | None = None,
@@ -73,7 +73,7 @@ def read_typed(
     """
     requested = parse_columns(columns)
     expected = [name for name in (*(requested or ()), ids, truth) if name is not None]
-    with open_data(data, header, expected) as source:
+    with open_data(data, reading, expected) as source:
         if sparse and source.sparse is not None:
             return _sparse_table(source, ids)
         return typed_table(source, requested, rules, missing, ids, truth)

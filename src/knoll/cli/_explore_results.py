@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from knoll.cli import _options
 from knoll.cli._explore_session import open_session
 from knoll.cli._manifest import SUMMARY
 from knoll.exceptions import BadData
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 _OPTIONS = (
     "columns",
-    "header",
+    "reading",
     "types",
     "log",
     "ignore",
@@ -67,7 +68,8 @@ def _parsed(words: list[str]) -> dict[str, Any]:
     from knoll.cli.compare import command
 
     try:
-        return command.make_context("knoll compare", words[2:]).params
+        given = command.make_context("knoll compare", words[2:]).params
+        return {"reading": _options.taken_reading(given), **given}
     except click.ClickException as error:
         raise BadData(f"the command of the results cannot be read: {error.format_message()}") from None
 

@@ -20,7 +20,6 @@ def open_session(data: str | None, out: Path | None, how: dict[str, Any]) -> Ses
     rules = _options.parse_rules(how["types"], how["log"], how["ignore"], usual_log="mixed")
     options = {
         "columns": _options.parse_columns(how["columns"]),
-        "header": how["header"],
         "types": dict(rules.types) or None,
         "log": None if rules.log == "mixed" else rules.log,
         "ignore": list(rules.ignore) or None,
@@ -29,5 +28,8 @@ def open_session(data: str | None, out: Path | None, how: dict[str, Any]) -> Ses
         "truth": how["truth"],
         "scale": None if how["scale"] == "auto" else how["scale"],
         "metric": how["metric"],
+        "seed": how["seed"],
+        "n_jobs": how["jobs"],
+        **vars(how["reading"]),
     }
-    return Session.open(data or DEFAULT, out=out, seed=how["seed"], n_jobs=how["jobs"], **options)
+    return Session.open(data or DEFAULT, out=out, **options)

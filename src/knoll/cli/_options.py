@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from knoll.tables import Rules
+    from knoll.tables import Reading, Rules
 
 Decorator = Callable[[Any], Any]
 _CONSTANTS = {"true": True, "false": False, "none": None, "null": None}
@@ -28,7 +28,7 @@ def _shared(*names: str, help: str, **settings: Any) -> Callable[..., Decorator]
 
 
 columns = _shared("--columns", metavar="A,B,…", help="Use these columns, and no others; a name with a comma in quotes.")
-header = _shared(
+_header = _shared(
     "--header/--no-header",
     default=None,
     help="Whether the first line of a text file has the names of the columns. If not given, it has unless all of its "
@@ -109,6 +109,29 @@ def results(folder: str, *, positions: bool = False) -> Decorator:
         as_json(),
     )
     return lambda command: functools.reduce(lambda made, option: option(made), reversed(options), command)
+
+
+_READING = (_header(),)  # one for each field of `Reading`
+
+
+def reading() -> Decorator:
+    """Return the options that say how a file is read; the command has them as one argument, `reading`."""
+
+    def decorated(command: Callable[..., Any]) -> Any:
+        @functools.wraps(command)
+        def with_reading(*args: Any, **values: Any) -> Any:
+            return command(*args, reading=taken_reading(values), **values)
+
+        return functools.reduce(lambda made, option: option(made), reversed(_READING), with_reading)
+
+    return decorated
+
+
+def taken_reading(values: dict[str, Any]) -> Reading:
+    """Remove the options of `reading` from the values of all options of a command, and return them."""
+    from knoll.tables.reading import Reading  # not for --help: it loads NumPy
+
+    return Reading.taken_from(values)
 
 
 def table_argument(*, required: bool = True) -> Decorator:

@@ -7,13 +7,16 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from knoll._format import byte_size
 from knoll.cli._options import parse_columns
 from knoll.registry import METHODS
+
+if TYPE_CHECKING:
+    from knoll.tables import Reading
 
 __all__ = ["ScaledBlocks", "StreamedTable", "parse_size", "streamed"]
 
@@ -77,7 +80,13 @@ class ScaledBlocks:
 
 
 def streamed(
-    data: str, columns: str | None, memory: int | None, estimator: Any, whole: list[str], forced: str | None = None
+    data: str,
+    columns: str | None,
+    reading: Reading,
+    memory: int | None,
+    estimator: Any,
+    whole: list[str],
+    forced: str | None = None,
 ) -> StreamedTable | None:
     """Open a table in blocks where it exceeds `memory`, half of what is free by default; None: it does not.
 
@@ -107,7 +116,8 @@ def streamed(
     if whole:
         verb, remedy = ("and is read in blocks, which", "raise --memory") if forced is None else ("which", forced)
         raise click.ClickException(f"{why}, {verb} {', '.join(whole)} cannot be. Leave it out, or {remedy}.")
-    return StreamedTable(data, blocks.open(data, parse_columns(columns)), size, limit if forced is None else None)
+    rows = blocks.open(data, parse_columns(columns), **vars(reading))
+    return StreamedTable(data, rows, size, limit if forced is None else None)
 
 
 def _more_than(size: int, limit: int) -> str:

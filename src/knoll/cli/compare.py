@@ -22,7 +22,7 @@ from knoll.registry import compared, title
 
 if TYPE_CHECKING:
     from knoll.comparison import Comparison, Event
-    from knoll.tables import Rules, Table
+    from knoll.tables import Reading, Rules, Table
 
 EMBEDDED = "iris"
 
@@ -30,7 +30,7 @@ EMBEDDED = "iris"
 @click.command("compare")
 @_options.table_argument(required=False)
 @_options.columns()
-@_options.header()
+@_options.reading()
 @_options.scale(default="auto")
 @_options.metric()
 @click.option("--methods", metavar="A,B,…",
@@ -57,7 +57,7 @@ EMBEDDED = "iris"
 def command(
     data: str | None,
     columns: str | None,
-    header: bool | None,
+    reading: Reading,
     scale: str,
     metric: str | None,
     methods: str | None,
@@ -100,7 +100,7 @@ def command(
     called = parse_names(names)
     check_results(out, _names(requested, form), force, data)
     rules = _options.parse_rules(types, log, ignore, usual_log="mixed")
-    table = _table(data, columns, header, missing, rules, id_column, truth)
+    table = _table(data, columns, reading, missing, rules, id_column, truth)
     if form == "geojson":
         _check_positions(table)
     if not silent:
@@ -163,7 +163,7 @@ def _names(requested: list[str] | None, form: str) -> list[str]:
 def _table(
     data: str | None,
     columns: str | None,
-    header: bool | None,
+    reading: Reading,
     missing: str,
     rules: Rules,
     ids: str | None,
@@ -175,7 +175,7 @@ def _table(
     from knoll.cli._data import dataset_classes, embedded_note, read_typed
     from knoll.exceptions import BadData
 
-    table = read_typed(data or EMBEDDED, columns, header, missing, rules, ids, truth)
+    table = read_typed(data or EMBEDDED, columns, reading, missing, rules, ids, truth)
     if data is None:
         table = replace(table, notes=(embedded_note("compare"), *table.notes))
     if truth is None:

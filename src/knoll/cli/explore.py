@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @click.command("explore")
 @_options.table_argument(required=False)
 @_options.columns()
-@_options.header()
+@_options.reading()
 @_options.scale(default="auto")
 @_options.metric()
 @click.option("--methods", metavar="A,B,…", help="Methods of the recommendation; all that suit the table if not given.")

@@ -21,7 +21,7 @@ from knoll.cli._terminal import echo, json_text
 from knoll.registry import METHODS, find
 
 if TYPE_CHECKING:
-    from knoll.tables import Table
+    from knoll.tables import Reading, Table
 
 
 class _MethodName(click.ParamType):  # type: ignore[type-arg]  # click before 8.2 has no arguments here
@@ -50,7 +50,7 @@ def _method_names() -> list[str]:
 @click.argument("method", type=_MethodName(), metavar="METHOD")
 @_options.table_argument()
 @_options.columns()
-@_options.header()
+@_options.reading()
 @_options.scale()
 @_options.types()
 @_options.log()
@@ -77,7 +77,7 @@ def command(
     method: str,
     data: str,
     columns: str | None,
-    header: bool | None,
+    reading: Reading,
     scale: str,
     types: tuple[str, ...],
     log: str | None,
@@ -126,7 +126,7 @@ def command(
     needs_all = {"--types": types, "--log": log, "--ignore": ignore, "--missing": missing != "error", "--id": id_column}
     computing = _engine.Computing(workers, scheduler, checkpoint, resume)
     whole = [name for name, value in needs_all.items() if value]
-    large = streamed(data, columns, memory, estimator, whole, computing.option)
+    large = streamed(data, columns, reading, memory, estimator, whole, computing.option)
     if large is not None:
         with computing.engine() as client:
             found = _fit_streamed(large, estimator, parameters, scale, method, out, labels, computing, client)
@@ -135,7 +135,7 @@ def command(
         return
     plain = scale == "none" and not (columns or types or log or ignore)
     rule = FALLBACK if missing == "model" and not registered.mixed else missing
-    table = read_typed(data, columns, header, rule, rules, id_column, sparse=plain and _takes_sparse(estimator))
+    table = read_typed(data, columns, reading, rule, rules, id_column, sparse=plain and _takes_sparse(estimator))
     sparse = not isinstance(table.X, np.ndarray)
     if sparse:
         preparation = Preparation.unscaled(table.columns)

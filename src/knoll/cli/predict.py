@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
     from knoll._typing import Bools, Floats
     from knoll.models import Model
-    from knoll.tables import MissingValues, Piece, TableSource
+    from knoll.tables import MissingValues, Piece, Reading, TableSource
 
 
 @click.command("predict")
 @click.argument("model", type=click.Path(path_type=Path), metavar="MODEL")
 @_options.table_argument()
 @_options.columns("Use these columns instead of those of the model, in its order.")
-@_options.header()
+@_options.reading()
 @_options.missing("What to do about missing values, and about categories that the fit did not have; as in the fit if "
                   "not given.")  # fmt: skip
 @_options.id_column()
@@ -46,7 +46,7 @@ def command(
     model: Path,
     data: str,
     columns: str | None,
-    header: bool | None,
+    reading: Reading,
     missing: str | None,
     id_column: str | None,
     proba: bool,
@@ -87,7 +87,7 @@ def command(
         )
     counts: dict[int, int] = {}
     expected = _expected(read, columns, model)
-    with open_data(data, header, [*(expected or ()), *([] if id_column is None else [id_column])]) as source:
+    with open_data(data, reading, [*(expected or ()), *([] if id_column is None else [id_column])]) as source:
         names = _check_names(expected, source, model) if expected else _numeric(read, source, model)
         gaps = _missing_values(read, missing, source.name, names)
         unknown = 0

@@ -21,6 +21,7 @@ from knoll.cli._terminal import echo
 if TYPE_CHECKING:
     from knoll._typing import Floats
     from knoll.relations import Certificate, Relation
+    from knoll.tables import Reading
 
 EMBEDDED = "x1500"
 
@@ -35,7 +36,7 @@ def _positive(_: click.Context, parameter: click.Parameter, value: float | None)
 @click.command("relate")
 @_options.table_argument(required=False)
 @_options.columns()
-@_options.header()
+@_options.reading()
 @_options.missing(default="error")
 @click.option("--only", metavar="NAME,…", help="Only these relations; see --list.")
 @click.option("--clusters", type=click.IntRange(1), help="k where a relation needs one; each has its own default.")
@@ -55,7 +56,7 @@ def _positive(_: click.Context, parameter: click.Parameter, value: float | None)
 def command(
     data: str | None,
     columns: str | None,
-    header: bool | None,
+    reading: Reading,
     missing: str,
     only: str | None,
     json_file: Path | None,
@@ -93,7 +94,7 @@ def command(
     check_outputs(json_file, force=force, inputs=[] if data is None else [data])
     from knoll.cli._data import read_data, shape
 
-    table = read_data(data or EMBEDDED, columns, header, missing)
+    table = read_data(data or EMBEDDED, columns, reading, missing)
     beside = str(json_file) == STANDARD  # standard output has something else to carry
     show: Callable[[str], object] = str if quiet else partial(echo, err=beside)
     show("; ".join([shape(table), *table.notes]))

@@ -17,7 +17,7 @@ from knoll.cli._results import check_results, whole_results
 from knoll.cli._terminal import echo, json_text
 
 if TYPE_CHECKING:
-    from knoll.tables import Table
+    from knoll.tables import Reading, Table
 
 EMBEDDED = "iris"
 STEPS = ("tree", "page", "labels", "model")
@@ -26,7 +26,7 @@ STEPS = ("tree", "page", "labels", "model")
 @click.command("tree")
 @_options.table_argument(required=False)
 @_options.columns()
-@_options.header()
+@_options.reading()
 @_options.scale(default="auto")
 @_options.missing(default="error")
 @_options.id_column()
@@ -46,7 +46,7 @@ STEPS = ("tree", "page", "labels", "model")
 def command(
     data: str | None,
     columns: str | None,
-    header: bool | None,
+    reading: Reading,
     scale: str,
     missing: str,
     id_column: str | None,
@@ -87,7 +87,7 @@ def command(
     from knoll.cli._data import read_data
     from knoll.cli._tree_files import fit_tree, write_tree
 
-    table = read_data(data or EMBEDDED, columns, header, missing, id_column)
+    table = read_data(data or EMBEDDED, columns, reading, missing, id_column)
     silent = quiet or as_json
     if not silent:
         _print_table(table, data)

@@ -1,4 +1,7 @@
-"""Who computes a fit in blocks: this process, or the workers of a dask cluster. dask is imported when it is seen."""
+"""Who computes a fit in blocks: this process, or an engine. `choice` says which there are; each is imported when used.
+
+An engine is any object with a method `passes(source, dtype, threads)`, or a client of one that `choice` knows.
+"""
 
 from __future__ import annotations
 

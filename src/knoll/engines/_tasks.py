@@ -2,6 +2,8 @@
 
 States and statistics travel as pickles of our own: arrays that dask takes from its messages may begin at any byte, and
 kernels want them aligned. Blocks stay arrays of dask, which moves them if it must; they are copied where that is so.
+
+A task that reads or computes calls `require` first, by which its engine refuses a build other than the client's.
 """
 
 from __future__ import annotations
@@ -10,13 +12,14 @@ import functools
 import pickle
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from knoll import _core
 from knoll._common.blocks import Block, join_blocks
-from knoll._common.passes import Budget, Build, Memory, Prepare, Run, apply
+from knoll._common.passes import Budget, Memory, Prepare, Run, apply
 from knoll._system import free_memory
 from knoll.exceptions import BadData
 from knoll.validation import check_points, check_weights, walkable
@@ -24,13 +27,15 @@ from knoll.validation import check_points, check_weights, walkable
 _SHARE = 5  # of the free memory of a worker, one share of so many is for what blocks remember
 _KEPT = 4  # passes whose memories a worker keeps
 
+Require = Callable[[], None]
+
 
 # ---- partitions ----------------------------------------------------------------------------------------------------
 
 
-def read_part(build: Build, table: Any, number: int, width: int) -> Block:
+def read_part(require: Require, table: Any, number: int, width: int) -> Block:
     """Read one partition of a table, all of it."""
-    build.require(_worker())
+    require()
     blocks = []
     for item in table.part(number):
         X, weights = item if isinstance(item, tuple) else (item, None)
@@ -38,9 +43,9 @@ def read_part(build: Build, table: Any, number: int, width: int) -> Block:
     return join_blocks(blocks) if blocks else Block(np.empty((0, width)), None)
 
 
-def take_partition(build: Build, number: int, width: int, X: Any, weights: Any) -> Block:
+def take_partition(require: Require, number: int, width: int, X: Any, weights: Any) -> Block:
     """Validate a partition of a collection."""
-    build.require(_worker())
+    require()
     return _checked(X, weights, number, width)
 
 
@@ -78,15 +83,15 @@ def assemble(rows: list[slice], *partitions: Block) -> Block:
 # ---- one pass ------------------------------------------------------------------------------------------------------
 
 
-def run_total(build: Build, work: bytes, name: str, numbers: list[int], *blocks: Block) -> bytes:
+def run_total(require: Require, work: bytes, name: str, numbers: list[int], *blocks: Block) -> bytes:
     """Apply a partial step to some blocks, and merge what it returns."""
-    results = _applied(build, work, name, numbers, blocks)
+    results = _applied(require, work, name, numbers, blocks)
     return pickle.dumps(functools.reduce(lambda a, b: a.merge(b), results))
 
 
-def run_map(build: Build, work: bytes, name: str, numbers: list[int], *blocks: Block) -> bytes:
+def run_map(require: Require, work: bytes, name: str, numbers: list[int], *blocks: Block) -> bytes:
     """Apply a partial step to some blocks."""
-    return pickle.dumps(_applied(build, work, name, numbers, blocks))
+    return pickle.dumps(_applied(require, work, name, numbers, blocks))
 
 
 def merge(*stats: bytes) -> bytes:
@@ -94,8 +99,8 @@ def merge(*stats: bytes) -> bytes:
     return pickle.dumps(functools.reduce(lambda a, b: a.merge(b), map(pickle.loads, stats)))
 
 
-def _applied(build: Build, work: bytes, name: str, numbers: list[int], blocks: tuple[Block, ...]) -> list[Any]:
-    build.require(_worker())
+def _applied(require: Require, work: bytes, name: str, numbers: list[int], blocks: tuple[Block, ...]) -> list[Any]:
+    require()
     partial, state = pickle.loads(work)
     return [
         partial(_aligned(block), state, Run(1, _memory(name, number)))
@@ -105,12 +110,6 @@ def _applied(build: Build, work: bytes, name: str, numbers: list[int], blocks: t
 
 def _aligned(block: Block) -> Block:
     return Block(walkable(block.points), None if block.weights is None else walkable(block.weights))
-
-
-def _worker() -> str:
-    from distributed import get_worker
-
-    return f"worker {get_worker().address}"
 
 
 # ---- what blocks remember: a cache of each worker ------------------------------------------------------------------

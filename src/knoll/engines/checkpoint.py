@@ -48,7 +48,7 @@ class Checkpoint:
     ----------
     path : str or path
         The file. It is not removed at the end.
-    engine : dask Client or object with a method `passes`, optional
+    engine : engine of `knoll.engines`, optional
         Who computes; None: this process.
     resume : bool, default=False
         Go on from the file, which must be of this fit; else it must not exist.

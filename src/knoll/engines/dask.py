@@ -46,17 +46,17 @@ class DaskEngine:
     def passes(self, source: BlockSource, dtype: Any, threads: int) -> DaskPasses:
         """Let each partition be read by a worker; it is validated there."""
         rows: Any = source.make_blocks
-        here = Build.here()
+        require = functools.partial(_require_build, Build.here())
         submit = functools.partial(self.cluster.client.submit, pure=False, retries=_RETRIES)
         if hasattr(rows, "futures"):
             width = rows.width
             parts = [
-                submit(_tasks.take_partition, here, number, width, X, weights)
+                submit(_tasks.take_partition, require, number, width, X, weights)
                 for number, (X, weights) in enumerate(rows.futures(self.cluster.client))
             ]
         elif hasattr(rows, "parts"):
             width = len(rows.columns)
-            parts = [submit(_tasks.read_part, here, rows, number, width) for number in range(len(rows.parts))]
+            parts = [submit(_tasks.read_part, require, rows, number, width) for number in range(len(rows.parts))]
         else:
             raise InvalidParameter(
                 "engine: workers cannot call make_blocks, which lives in this process. Give knoll.blocks.open(...), "
@@ -74,6 +74,13 @@ class DaskEngine:
                     f"worker {address} cannot run knoll ({type(found).__name__}: {found}). Install the same version "
                     "of knoll there."
                 )
+
+
+def _require_build(build: Build) -> None:
+    """Refuse, on a worker, to compute where it differs from the client; the message names the worker."""
+    from distributed import get_worker
+
+    build.require(f"worker {get_worker().address}")
 
 
 class DaskPasses:
@@ -165,8 +172,9 @@ class DaskPasses:
         return DaskPasses(self._cluster, self._partitions, self.columns, self.dtype, self.threads, made, self.names)
 
     def _results(self, task: Callable[..., bytes], partial: Partial[Any, Any], state: Any) -> list[Any]:
-        here, work, blocks = Build.here(), pickle.dumps((partial, state)), self._blocks
+        require = functools.partial(_require_build, Build.here())
+        work, blocks = pickle.dumps((partial, state)), self._blocks
         return [
-            self._submit(task, here, work, self._name, numbers, *(blocks[number] for number in numbers))
+            self._submit(task, require, work, self._name, numbers, *(blocks[number] for number in numbers))
             for numbers in self._groups
         ]

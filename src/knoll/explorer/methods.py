@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from knoll.exceptions import InvalidParameter
-from knoll.gaussian.covariance import COVARIANCE_TYPES
+from knoll.gaussian.covariance import estimated_types
 from knoll.registry import METHODS, Method, find
 
 __all__ = ["BUDGET", "OFFERED", "Parameter", "checked", "method_of", "offered", "rows_for"]
@@ -48,7 +48,7 @@ def _choice(name: str, *choices: str) -> Parameter:
 OFFERED: dict[str, tuple[Parameter, ...]] = {
     "gaussian-mixture": (
         _whole("n_components", 1, 30, curve=True),
-        _choice("covariance_type", *COVARIANCE_TYPES),
+        _choice("covariance_type", *estimated_types()),
         Parameter("reg_covar", "float", 0.0, log=True),
         _whole("n_init", 1, 20),
         _whole("max_iter", 1, 1000, log=True),
@@ -86,7 +86,7 @@ OFFERED: dict[str, tuple[Parameter, ...]] = {
         Parameter("cluster_all", "flag"),
     ),
     "optics": (_whole("min_samples", 2, 100, log=True), Parameter("xi", "float", 0.0, 1.0)),
-    "mixed-mixture": (_whole("n_components", 1, 15), _choice("covariance_type", *COVARIANCE_TYPES)),
+    "mixed-mixture": (_whole("n_components", 1, 15), _choice("covariance_type", *estimated_types())),
     "k-prototypes": (_whole("n_clusters", 1, 15), _whole("n_init", 1, 20)),
 }
 _USUAL: dict[str, dict[str, Any]] = {  # where the class has another default, or none for a table of its own

@@ -13,6 +13,7 @@ import numpy as np
 from knoll import datasets
 from knoll.exceptions import BadData
 from knoll.explorer.source import Source
+from knoll.tables.reading import Reading
 from knoll.tables.table import Table
 
 __all__ = ["open_source"]
@@ -25,8 +26,9 @@ def open_source(data: Any, *, seed: int = 0, n_jobs: int | None = None, **option
     more += f", seed={seed}" if seed else ""
     if not isinstance(data, str | os.PathLike):
         return Source.read(data, opened=f"Session.open(X{more})  # X: the table", seed=seed, n_jobs=n_jobs, **kept)
+    reading = Reading.taken_from(kept)
     how: dict[str, Any] = {name: kept.pop(name) for name in ("scale", "metric") if name in kept}
-    table = _read(str(data), **kept)
+    table = _read(str(data), reading, **kept)
     if len(table.X) < 1:
         raise BadData(f"{table.name} has no rows.")
     how |= {"missing": kept["missing"]} if "missing" in kept else {}
@@ -36,9 +38,9 @@ def open_source(data: Any, *, seed: int = 0, n_jobs: int | None = None, **option
 
 def _read(
     data: str,
+    reading: Reading,
     *,
     columns: Sequence[str] | None = None,
-    header: bool | None = None,
     types: Mapping[str, str] | None = None,
     log: Sequence[str] | str | None = None,
     ignore: Sequence[str] | None = None,
@@ -56,7 +58,7 @@ def _read(
     expected = [name for name in (*(columns or ()), ids, truth) if name is not None]
     if data in datasets.names() and not Path(data).exists():
         return _of_dataset(data, columns, rules, missing, ids, truth)
-    with open_table(data, header=header, expected=expected) as source:
+    with open_table(data, reading=reading, expected=expected) as source:
         return typed_table(source, columns, rules, missing, ids, truth)
 
 

@@ -238,7 +238,7 @@ class Gaussian(DensityMixin, Estimator):
         make_blocks : callable
             Returns a fresh iterator over blocks of rows: arrays, or pairs (array, sample_weight). It is called more
             than once: for the first rows, and for each pass. The cuts do not change the result.
-        engine : dask Client or object with a method `passes`, optional
+        engine : engine of `knoll.engines`, optional
             Who computes; None: this process, block by block. The result has the same bits.
 
         Returns

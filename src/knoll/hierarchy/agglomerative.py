@@ -37,7 +37,8 @@ class AgglomerativeClustering(FitPredictMixin, ClusterMixin, ReadsGower):
     n_clusters : int or None, default=2
         The number of clusters; None with a `distance_threshold`.
     metric : str or callable, default="euclidean"
-        "euclidean" ("l2"), "manhattan" ("l1", "cityblock") and "cosine" are computed by the core; any other metric of
+        "euclidean" ("l2"), "manhattan" ("l1", "cityblock"), "chebyshev", "cosine", "haversine" (latitude and longitude
+        in radians) and "gower" are computed by the core, and "minkowski" as "euclidean"; any other metric of
         scikit-learn's `pairwise_distances` by blocks. "precomputed" takes a matrix of distances, of which the upper
         triangle counts. A callable gets X and returns such a matrix; with a `connectivity` it gets two rows and returns
         their distance. "gower" takes tables of numbers and categories with missing values, without a connectivity. Ward

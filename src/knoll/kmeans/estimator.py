@@ -255,7 +255,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FitPredictMixin,
         make_blocks : callable
             Returns a fresh iterator over blocks of rows: arrays, or pairs (array, sample_weight). It is called once for
             each step and a few times more. The cuts do not change the result.
-        engine : dask Client or object with a method `passes`, optional
+        engine : engine of `knoll.engines`, optional
             Who computes; None: this process, block by block. The result has the same bits.
 
         Returns

@@ -271,7 +271,7 @@ class GaussianMixture(Mixture):
             a summary of all rows and once an iteration. The cuts do not change the result, nor does it differ from
             `fit` from the same start. A start by name is drawn from at most `init_size` distinct rows, 20 000 if that
             is None, and those of much weight: which, depends on their contents and the seed, not on their order.
-        engine : dask Client or object with a method `passes`, optional
+        engine : engine of `knoll.engines`, optional
             Who computes; None: this process, block by block. The result has the same bits.
 
         Returns

@@ -31,6 +31,7 @@ RELABELED = 2  # major version of a file with a relabeling: a reader of version 
 TYPED = 3  # of a file with types of columns, relabeled or not: an earlier reader would take other columns
 ENCODED = 4  # of a file whose categories are scores or codes: an earlier reader would take indicators
 LOCATED = 5  # of a file with positions, or rows of length one: an earlier reader would take the numbers as they are
+LATEST = LOCATED  # every major version from MAJOR to this one is read
 ALIGN = 64
 DIGEST = 32
 MOST_HEADER = 1 << 26  # bytes

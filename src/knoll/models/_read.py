@@ -21,14 +21,11 @@ from knoll.exceptions import ModelFileError, SuspiciousResultWarning
 from knoll.models._classes import class_names, find_class
 from knoll.models._format import (
     DIGEST,
-    ENCODED,
-    LOCATED,
+    LATEST,
     MAGIC,
     MAJOR,
     MOST_HEADER,
     PREFIX,
-    RELABELED,
-    TYPED,
     ArrayEntry,
     Damage,
     Prefix,
@@ -258,10 +255,10 @@ def _verified(file: IO[bytes], name: str) -> tuple[Prefix, str]:
     if len(start) < PREFIX:
         raise ModelFileError(f"{name} is cut short: it has only {len(start)} bytes. Copy it again.")
     prefix = Prefix.of(start)
-    if prefix.major not in (MAJOR, RELABELED, TYPED, ENCODED, LOCATED):
+    if not MAJOR <= prefix.major <= LATEST:
         raise ModelFileError(
             f"{name} has format {prefix.major}.{prefix.minor}, and knoll {knoll.__version__} reads {MAJOR}.x to "
-            f"{LOCATED}.x. Upgrade knoll."
+            f"{LATEST}.x. Upgrade knoll."
         )
     if facts.st_size < prefix.file:
         raise ModelFileError(f"{name} is cut short: it has {facts.st_size} of {prefix.file} bytes. Copy it again.")

@@ -15,6 +15,7 @@ recognised by their contents. Tables of pandas, polars and Arrow are read alike.
 | module | what it does |
 |---|---|
 | reader | opens a file and finds out its format |
+| reading | `Reading`: what the caller says about how a file is to be read |
 | source, table | `TableSource`: pieces and whole tables; `Table`: a table that has been read |
 | input | bytes: files, pipes, gzip, Zstandard |
 | text, dialect, json_lines | CSV: encoding, delimiter, decimal mark, header; JSON lines |
@@ -39,6 +40,7 @@ from typing import TYPE_CHECKING, Any
 
 from knoll._common.mixed_table import MixedTable
 from knoll.tables.missing import MISSING, MissingValues, fill_missing
+from knoll.tables.reading import Reading
 from knoll.tables.schema import Column, Schema
 from knoll.tables.table import NOT_REQUESTED, Table
 
@@ -54,6 +56,7 @@ __all__ = [
     "MissingValues",
     "MixedTable",
     "Piece",
+    "Reading",
     "Rules",
     "Schema",
     "Table",

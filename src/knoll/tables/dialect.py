@@ -20,6 +20,7 @@ import pyarrow.csv
 from knoll.exceptions import BadData
 from knoll.tables.formats import READABLE, check_format
 from knoll.tables.limits import check_width
+from knoll.tables.reading import BY_CONTENTS, Reading
 
 __all__ = ["NULL_VALUES", "NUMBER", "SPACE", "Dialect", "distinct_names"]
 
@@ -65,12 +66,8 @@ class Dialect:
     note: str = ""
 
     @classmethod
-    def guess(cls, sample: bytes, name: str, *, header: bool | None = None, expected: Collection[str] = ()) -> Dialect:
-        """Guess from the first lines of a text.
-
-        `header` tells whether the first line has names. Where it is None the contents decide: a line of numbers has
-        names if the `expected` ones are all on it.
-        """
+    def guess(cls, sample: bytes, name: str, reading: Reading = BY_CONTENTS, expected: Collection[str] = ()) -> Dialect:
+        """Guess from the first lines of a text what `reading` does not say; `expected` are names of columns."""
         lines, encoding = _decoded(sample, name)
         delimiter = _delimiter([line for line in lines if line.strip(SPACE)][:_LINES])
         blank = next(number for number, line in enumerate(lines) if line.strip(SPACE))
@@ -79,7 +76,8 @@ class Dialect:
         first, height = rows[0]
         cells = [row for row, _ in rows]
         bare = all(NUMBER.fullmatch(cell) or cell in NULL_VALUES for cell in first)
-        named = header if header is not None else not bare or (len(expected) > 0 and set(expected) <= set(first))
+        by_contents = not bare or (len(expected) > 0 and set(expected) <= set(first))
+        named = by_contents if reading.header is None else reading.header
         short = named and len(cells) > 2 and {len(row) for row in cells[1:]} == {len(first) + 1}
         if short:
             first = [_ROW_NAMES, *first]
@@ -94,7 +92,7 @@ class Dialect:
             blank + height if named else 0,
             b'"' in sample,
             max(max(map(len, lines)), *(sum(map(len, row)) + len(row) for row in cells)),
-            _SHORT_HEADER if short else "" if named or header is not None else _no_names(first),
+            _SHORT_HEADER if short else "" if named or reading.header is not None else _no_names(first),
         )
 
     def block(self, least: int) -> int:

@@ -9,7 +9,8 @@ from pathlib import Path
 from knoll.tables.binary import READERS
 from knoll.tables.input import open_input
 from knoll.tables.json_lines import is_json_lines, open_json_lines
-from knoll.tables.source import TableSource, reading
+from knoll.tables.reading import BY_CONTENTS, Reading
+from knoll.tables.source import TableSource, reporting
 from knoll.tables.table import Table
 from knoll.tables.text import open_text
 
@@ -17,21 +18,19 @@ __all__ = ["open_table", "read_table"]
 
 
 @contextlib.contextmanager
-def open_table(path: str | Path, *, header: bool | None = None, expected: Sequence[str] = ()) -> Iterator[TableSource]:
-    """Open a file, or standard input for "-", to be read in pieces or whole.
-
-    `header` tells whether the first line of a text has the names of the columns. Where it is None the contents decide:
-    a line of numbers has names if the `expected` ones are all on it.
-    """
+def open_table(
+    path: str | Path, *, reading: Reading = BY_CONTENTS, expected: Sequence[str] = ()
+) -> Iterator[TableSource]:
+    """Open a file, or standard input for "-", to be read in pieces or whole; `expected` are names of columns."""
     name = "standard input" if str(path) == "-" else str(path)
     with open_input(path, name) as data:
         open_format = next((reader for magic, reader in READERS if data.start.startswith(magic)), None)
         if open_format is None and is_json_lines(data):
             open_format = open_json_lines
         if open_format is None:
-            source = open_text(data, header, expected)
+            source = open_text(data, reading, expected)
         else:
-            with reading(name):
+            with reporting(name):
                 source = open_format(data)
         yield source
 
@@ -42,9 +41,9 @@ def read_table(
     columns: Sequence[str] | None = None,
     ids: str | None = None,
     truth: str | None = None,
-    header: bool | None = None,
+    reading: Reading = BY_CONTENTS,
 ) -> Table:
     """Read all rows of a file; without `columns` every numeric column."""
     expected = [name for name in (*(columns or ()), ids, truth) if name is not None]
-    with open_table(path, header=header, expected=expected) as source:
+    with open_table(path, reading=reading, expected=expected) as source:
         return source.read(columns, ids, truth)

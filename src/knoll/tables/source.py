@@ -30,7 +30,17 @@ from knoll.tables.recognition import Rules, typed_cells
 from knoll.tables.schema import Schema
 from knoll.tables.table import NOT_REQUESTED, Table
 
-__all__ = ["NOT_REQUESTED", "Piece", "Request", "Table", "TableSource", "in_memory", "reading", "slices", "type_notes"]
+__all__ = [
+    "NOT_REQUESTED",
+    "Piece",
+    "Request",
+    "Table",
+    "TableSource",
+    "in_memory",
+    "reporting",
+    "slices",
+    "type_notes",
+]
 
 _ROWS = 1 << 16
 _CELLS = 1 << 22  # at most so many numbers at a time
@@ -246,7 +256,7 @@ class TableSource:
         )
 
     def _tables(self, request: Request) -> Iterator[pa.Table]:
-        with reading(self.name):
+        with reporting(self.name):
             yield from self.tables(request)
 
     def _check_names(self, names: Sequence[str]) -> None:
@@ -312,7 +322,7 @@ def slices(table: pa.Table, request: Request) -> Iterator[pa.Table]:
 
 
 @contextlib.contextmanager
-def reading(name: str) -> Iterator[None]:
+def reporting(name: str) -> Iterator[None]:
     """Report in one line that a file is damaged."""
     try:
         yield

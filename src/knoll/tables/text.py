@@ -14,6 +14,7 @@ import pyarrow.csv
 from knoll.exceptions import BadData
 from knoll.tables.dialect import Dialect
 from knoll.tables.input import Input
+from knoll.tables.reading import Reading
 from knoll.tables.source import Request, TableSource
 
 __all__ = ["open_text"]
@@ -25,10 +26,10 @@ _BLOCK = 1 << 20  # bytes parsed at a time, more where a line is longer; pyarrow
 Types = Mapping[str, pa.DataType]
 
 
-def open_text(data: Input, header: bool | None, expected: Sequence[str]) -> TableSource:
+def open_text(data: Input, reading: Reading, expected: Sequence[str]) -> TableSource:
     """Guess the dialect from the first lines."""
     sample, ended = _sample(data)
-    head, dialect = _first_rows(sample, ended, data.name, header, expected)
+    head, dialect = _first_rows(sample, ended, data.name, reading, expected)
 
     def tables(request: Request) -> Iterator[pa.Table]:
         labels = dict.fromkeys(request.labels, pa.string())
@@ -109,7 +110,7 @@ def _sample(data: Input) -> tuple[bytes, bool]:
 
 
 def _first_rows(
-    sample: bytes, ended: bool, name: str, header: bool | None, expected: Sequence[str]
+    sample: bytes, ended: bool, name: str, reading: Reading, expected: Sequence[str]
 ) -> tuple[pa.Table, Dialect]:
     """Parse the lines of a sample; fewer of them where it ends in a quoted cell of several lines."""
     lines = sample if ended else _without_last(sample, 1) or sample
@@ -117,7 +118,7 @@ def _first_rows(
     count = 1
     while error is None or lines:
         try:
-            dialect = Dialect.guess(lines, name, header=header, expected=expected)
+            dialect = Dialect.guess(lines, name, reading, expected)
             head = _parse(partial(pa.BufferReader, lines), dialect, name, {}, threads=False)
             return head, replace(dialect, quoted=b'"' in sample)
         except BadData as failure:
