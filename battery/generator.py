@@ -1,8 +1,8 @@
 """Generated sets with reference labelings: what the judge of `knoll.compare` is trained and tested on.
 
-A kind is a recipe with its own idea of a cluster: Gaussians of any shape and tail, drawn shapes, nested rings, strokes,
+Each recipe has its own idea of a cluster: Gaussians of any shape and tail, drawn shapes, nested rings, strokes,
 bands, dense cores in sparse surroundings, subspaces, tables of factors, codes, clusters of clusters (both labelings are
-correct). Kinds without structure have one reference label. After the recipe a set may be stretched, rotated, rounded,
+correct). Recipes without structure have one reference label. A set that is drawn may be stretched, rotated, rounded,
 lifted into more columns, or covered by noise; rows of noise have the label −1 and are not scored.
 """
 
@@ -24,11 +24,11 @@ Rng = np.random.Generator
 
 @dataclass(frozen=True)
 class Sample:
-    """A set: rows, reference labelings (−1 is noise), and the kind it comes from."""
+    """A set: rows, reference labelings (−1 is noise), and the recipe it comes from."""
 
     X: Floats
     labelings: tuple[Ints, ...]
-    kind: str
+    recipe: str
 
     @property
     def structured(self) -> bool:
@@ -52,13 +52,13 @@ class Made:
     round: bool = True
 
 
-def draw(kind: str, seed: int) -> Sample:
-    """Draw the set of a kind and a seed; rows are shuffled."""
-    rng = np.random.default_rng([seed, zlib.crc32(kind.encode())])
-    made = (STRUCTURED | STRUCTURELESS)[kind](rng)
+def draw(recipe: str, seed: int) -> Sample:
+    """Draw the set of a recipe and a seed; rows are shuffled."""
+    rng = np.random.default_rng([seed, zlib.crc32(recipe.encode())])
+    made = (STRUCTURED | STRUCTURELESS)[recipe](rng)
     made = _transform(rng, made)
     order = rng.permutation(len(made.X))
-    return Sample(made.X[order], tuple(y[order] for y in made.labelings), kind)
+    return Sample(made.X[order], tuple(y[order] for y in made.labelings), recipe)
 
 
 # ---- common transformations ----------------------------------------------------------------------------------------
@@ -285,7 +285,7 @@ def _random_shape(rng: Rng, n: int) -> Floats:
     return np.asarray(turned - (turned.max(axis=0) + turned.min(axis=0)) / 2)
 
 
-# ---- kinds with structure ------------------------------------------------------------------------------------------
+# ---- recipes with structure ------------------------------------------------------------------------------------------
 
 
 def _gaussians(rng: Rng, d_max: int = 12, k_max: int = 15, tails: tuple[str, ...] = _TAILS) -> Made:
@@ -726,7 +726,7 @@ def _solids(rng: Rng) -> Made:
     return Made(X, [y])
 
 
-# ---- kinds without structure ---------------------------------------------------------------------------------------
+# ---- recipes without structure ---------------------------------------------------------------------------------------
 
 
 def _plain(X: Floats, *, noise: bool = False, rotate: bool = True, rounded: bool = True) -> Made:

@@ -54,10 +54,10 @@ def calibration(records: Sequence[Record]) -> list[tuple[str, int, float, float]
 
 
 def false_alarms(records: Sequence[Record]) -> dict[str, tuple[int, int]]:
-    """Return by kind of set without clusters: false alarms, and sets."""
-    kinds = dict.fromkeys(r.name for r in records if not r.structured)
-    of = {kind: [r for r in records if r.name == kind and not r.structured] for kind in kinds}
-    return {kind: (sum(r.verdict != "none" for r in some), len(some)) for kind, some in of.items()}
+    """Return by recipe without clusters: false alarms, and sets."""
+    recipes = dict.fromkeys(r.name for r in records if not r.structured)
+    of = {recipe: [r for r in records if r.name == recipe and not r.structured] for recipe in recipes}
+    return {recipe: (sum(r.verdict != "none" for r in some), len(some)) for recipe, some in of.items()}
 
 
 def page(groups: dict[str, Sequence[Record]], machine: str) -> str:

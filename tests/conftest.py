@@ -54,8 +54,8 @@ def warm_server(tmp_path_factory):
         yield file
 
 
-def _client(socket, kind):
-    return [sys.executable, "-I", "-S", str(Path(__file__).parent / "warm" / "client.py"), str(socket), kind]
+def _client(socket, form):
+    return [sys.executable, "-I", "-S", str(Path(__file__).parent / "warm" / "client.py"), str(socket), form]
 
 
 @pytest.fixture(scope="session")

@@ -31,7 +31,7 @@ inline void fail(const char* file, int line, const std::string& what) {
   std::printf("%s:%d: %s\n", file, line, what.c_str());
 }
 
-// Where a processor is emulated or watched (KNOLL_TEST_QUICK), a test may take fewer sizes of the same kinds.
+// Where a processor is emulated or watched (KNOLL_TEST_QUICK), a test may take fewer sizes.
 inline bool quick() {
   static const bool set = std::getenv("KNOLL_TEST_QUICK") != nullptr;
   return set;

@@ -101,13 +101,13 @@ def log_densities_are_exact(case: Case, model: Any) -> str | None:
 
 def _covariance(model: Any, units: _Units, c: int, p: int) -> list[list[Decimal]]:
     """Return Σ_c in the units of the model, from its factor: Σ = (U Uᵀ)⁻¹."""
-    kind = model.covariance_type_
+    covariance_type = model.covariance_type_
     if p == 0:
         return []
-    if kind in ("diag", "spherical"):
+    if covariance_type in ("diag", "spherical"):
         factors = decimals(np.broadcast_to(units.factors[c], p).tolist())
         return [[1 / f**2 if a == b else Decimal(0) for b in range(p)] for a, f in enumerate(factors)]
-    upper = [decimals(row) for row in (units.factors if kind == "tied" else units.factors[c]).tolist()]
+    upper = [decimals(row) for row in (units.factors if covariance_type == "tied" else units.factors[c]).tolist()]
     inverse = [[Decimal(0)] * p for _ in range(p)]  # of the upper triangular factor
     for j in range(p):
         inverse[j][j] = 1 / upper[j][j]

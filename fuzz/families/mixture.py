@@ -174,16 +174,16 @@ def _log_density(model: Any, units: _Units, row: list[Decimal], widest: Decimal)
 
 def _whitened(model: Any, units: _Units, c: int, about: list[Decimal]) -> tuple[Decimal, Decimal, Decimal]:
     """Return ‖Uᵀ(x − μ)‖², log |U|, and the largest entry of U."""
-    d, kind = len(about), model.covariance_type_
-    if kind == "fixed":
+    d, covariance_type = len(about), model.covariance_type_
+    if covariance_type == "fixed":
         held = Decimal(model.fixed_variance_) / Decimal(4) ** units.exponents[0]
         rounding = Decimal(2) ** (-20 if model.precisions_cholesky_.dtype == np.float32 else -40)
         held = max(held, Decimal(float(units.factors[c])) ** -2 * (1 - rounding))  # more where ε was too narrow
         factors = [1 / held.sqrt()] * d
-    elif kind in ("diag", "spherical"):
+    elif covariance_type in ("diag", "spherical"):
         factors = decimals(np.broadcast_to(units.factors[c], d).tolist())
     else:
-        matrix = units.factors if kind == "tied" else units.factors[c]
+        matrix = units.factors if covariance_type == "tied" else units.factors[c]
         columns = [decimals(column) for column in matrix.T.tolist()]
         values = [sum((u * a for u, a in zip(column, about)), Decimal(0)) for column in columns]
         log_det = sum((abs(columns[j][j]).ln() for j in range(d)), Decimal(0))

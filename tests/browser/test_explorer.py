@@ -576,13 +576,13 @@ def test_fingers_draw_and_press(iris, explore):
     touch = """([type, x, y]) => document.querySelector('[data-key=map]').dispatchEvent(new PointerEvent(type, {
       pointerId: 7, pointerType: 'touch', isPrimary: true, button: 0, buttons: 1, clientX: x, clientY: y, bubbles: true,
     }))"""
-    for kind, x, y in (
+    for event, x, y in (
         ("down", 5, 5),
         ("move", 100, 60),
         ("move", box["width"] - 5, box["height"] - 5),
         ("up", box["width"] - 5, box["height"] - 5),
     ):
-        tab.page.evaluate(touch, [f"pointer{kind}", box["x"] + x, box["y"] + y])
+        tab.page.evaluate(touch, [f"pointer{event}", box["x"] + x, box["y"] + y])
     tab.settle()
     assert tab.selected.size == 150
     tab.page.tap("[data-key=tab-clusters]")

@@ -78,10 +78,10 @@ def opened(browser):
         def serve(route):
             name = route.request.url.removeprefix(ORIGIN + "/")
             if name in ("", "map.css"):
-                body, kind = (STYLE, "text/css") if name else (PAGE, "text/html")
+                body, media = (STYLE, "text/css") if name else (PAGE, "text/html")
             else:
-                body, kind = (SOURCE / name).read_text(encoding="utf-8"), "text/javascript"
-            route.fulfill(body=body, content_type=kind, headers={"Content-Security-Policy": POLICY})
+                body, media = (SOURCE / name).read_text(encoding="utf-8"), "text/javascript"
+            route.fulfill(body=body, content_type=media, headers={"Content-Security-Policy": POLICY})
 
         page.route("**/*", serve)
         page.goto(ORIGIN + "/")

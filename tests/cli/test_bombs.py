@@ -103,10 +103,10 @@ BOMBS = {
 }
 
 
-@pytest.mark.parametrize("kind", BOMBS)
-def test_a_file_that_claims_too_much_is_refused(tmp_path, monkeypatch, kind):
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_a_file_that_claims_too_much_is_refused(tmp_path, monkeypatch, bomb):
     monkeypatch.chdir(tmp_path)
-    content, message = BOMBS[kind]
+    content, message = BOMBS[bomb]
     (tmp_path / "data").write_bytes(content)
     before = peak_memory()
     with pytest.raises(BadData, match=message) as caught:
@@ -122,11 +122,11 @@ def test_names_of_rows_that_are_not_there_are_not_read(tmp_path):
     assert peak_memory() < before + (1 << 28)
 
 
-@pytest.mark.parametrize("kind", [name for name in BOMBS if name.startswith("feather")])
-def test_predict_is_as_careful(tmp_path, monkeypatch, capsys, kind):
+@pytest.mark.parametrize("bomb", [name for name in BOMBS if name.startswith("feather")])
+def test_predict_is_as_careful(tmp_path, monkeypatch, capsys, bomb):
     """It reads in pieces: each must fit."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "data").write_bytes(BOMBS[kind][0])
+    (tmp_path / "data").write_bytes(BOMBS[bomb][0])
     knoll.save(knoll.KMeans(2, random_state=0).fit(np.array([[0.0, 0.0], [1.0, 5.0], [9.0, 9.0]])), "m.knoll")
     assert main(["predict", "m.knoll", "data", "--out", "labels.csv"]) == 2
     output = capsys.readouterr().err
@@ -213,11 +213,11 @@ def test_columns_within_columns_are_left_out_unread(tmp_path):
 
 def test_categories(tmp_path):
     """Texts kept once are texts, whatever the file calls them, and may be ids or classes."""
-    kinds = pa.array(["a", "b", None, "a"]).dictionary_encode()
+    codes = pa.array(["a", "b", None, "a"]).dictionary_encode()
     slips = pa.array(["1", "2", "x", *["3"] * 20]).dictionary_encode()
     levels = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0, 1]), pa.array([1.5, 2.5]))
     for write in (parquet, feather):
-        (tmp_path / "data").write_bytes(write(pa.table({"x": [1, 2, 3, 4], "kind": kinds, "level": levels})))
+        (tmp_path / "data").write_bytes(write(pa.table({"x": [1, 2, 3, 4], "kind": codes, "level": levels})))
         read = read_table(tmp_path / "data", truth="kind")
         assert read.truth.tolist() == ["a", "b", None, "a"]
         if write is feather:  # Parquet may forget that they are categories

@@ -205,22 +205,22 @@ BOMBS = {
 }
 
 
-@pytest.mark.parametrize("kind", BOMBS)
-def test_a_decompression_bomb(refused, monkeypatch, kind):
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_a_decompression_bomb(refused, monkeypatch, bomb):
     """The size at which a file is looked at as a bomb is lowered, so that the test needs no gigabyte."""
     monkeypatch.setattr(limits, "_BOMB", (1 << 20, 300))
-    assert refused(BOMBS[kind]) == (
+    assert refused(BOMBS[bomb]) == (
         "data.csv unpacks to more than 300 times its size, which no table does. If it is one, unpack it first."
     )
     monkeypatch.setattr(limits, "_BOMB", (1 << 40, 300))
     monkeypatch.setattr(limits, "free_memory", lambda: 1 << 21)
-    assert refused(BOMBS[kind]) == (
+    assert refused(BOMBS[bomb]) == (
         "data.csv unpacks to more than 0.001 GB, half of the memory that is free. "
         "Take fewer rows, or the columns you need."
     )
 
 
-def test_bombs_of_other_kinds(refused, monkeypatch):
+def test_other_bombs(refused, monkeypatch):
     monkeypatch.setattr(limits, "_BOMB", (1 << 20, 300))
     sink = io.BytesIO()
     with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as parts:

@@ -119,7 +119,7 @@ def test_the_policy_lets_its_own_script_and_style_alone(html, read):
     assert rules["default-src"] == "'none'"
     assert set(rules) == {"default-src", "script-src", "style-src", "base-uri", "form-action"}
     for tag, source in (("script", rules["script-src"]), ("style", rules["style-src"])):
-        (text,) = ("".join(data) for kind, attrs, data in read.scripts if kind == tag and attrs == {})
+        (text,) = ("".join(data) for name, attrs, data in read.scripts if name == tag and attrs == {})
         assert source == f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 

@@ -20,12 +20,12 @@ def table(n=9000, d=3):
 
 
 @pytest.mark.parametrize("scale", ["standard", "common", "auto", "none"])
-@pytest.mark.parametrize("kind", ["plain", "constant", "huge"])
-def test_scales_of_blocks_are_those_of_the_table(scale, kind):
+@pytest.mark.parametrize("values", ["plain", "constant", "huge"])
+def test_scales_of_blocks_are_those_of_the_table(scale, values):
     X = table(5000)
-    if kind == "constant":
+    if values == "constant":
         X[:, 1] = 0.1
-    elif kind == "huge":
+    elif values == "huge":
         X *= 1e250
     names = ("a", "b", "c")
     passes = LocalPasses(lambda: (Block(part, None) for part in np.array_split(X, 7)), X.dtype, 2)

@@ -246,13 +246,13 @@ def test_lines_longer_than_the_first_look(tmp_path, end, rows):
 
 def test_whole_files_and_streams_are_of_one_mind(tmp_path):
     """One guess of the dialect serves both: the same names and numbers, whatever the file looks like."""
-    for kind, content in FORMATS.items():
+    for form, content in FORMATS.items():
         path = write(tmp_path, content, "data")
         table = read_table(path)
         with open_table(path) as opened:
-            assert tuple(opened.numeric_columns()) == table.columns, kind
+            assert tuple(opened.numeric_columns()) == table.columns, form
             pieces = [piece.X for piece in opened.pieces(table.columns)]
-        assert np.concatenate(pieces).tolist() == table.X.tolist() == NUMBERS, kind
+        assert np.concatenate(pieces).tolist() == table.X.tolist() == NUMBERS, form
 
 
 def test_labels_beside_a_table_are_no_column_of_it(tmp_path):

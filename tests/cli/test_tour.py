@@ -252,7 +252,7 @@ def test_a_table(make):
 def test_figures_as_files(tmp_path, capsys):
     assert main(["tour", "--figures", "--out", str(tmp_path / "deep" / "out")]) == 0
     names = sorted(path.name for path in (tmp_path / "deep" / "out").iterdir())
-    assert names == sorted(f"figure-{n:02}.{kind}" for n in range(1, len(FIGURES) + 1) for kind in ("png", "svg"))
+    assert names == sorted(f"figure-{n:02}.{suffix}" for n in range(1, len(FIGURES) + 1) for suffix in ("png", "svg"))
     out, errors = capsys.readouterr()
     assert out.startswith("16 figures, PNG and SVG, in ")
     assert errors.splitlines()[0].startswith("1/16 figure 1: ")

@@ -19,12 +19,12 @@ QUICK = {"methods": ["kmeans", "gaussian-mixture"], "k": range(2, 5), "seed": 0}
 
 def table(n=1_500):
     rng = np.random.default_rng(0)
-    kinds = rng.integers(0, 3, n)
+    groups = rng.integers(0, 3, n)
     return pa.table(
         {
             "number": np.arange(n),
-            "height": rng.normal(size=n) + 6 * kinds,
-            "width": rng.normal(size=n) - 5 * kinds,
+            "height": rng.normal(size=n) + 6 * groups,
+            "width": rng.normal(size=n) - 5 * groups,
             "age": rng.integers(0, 90, n),
         }
     )

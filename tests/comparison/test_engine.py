@@ -302,11 +302,11 @@ def test_exact_takes_every_row_and_tells_the_cost():
 # ---- no structure --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["normal", "uniform"])
+@pytest.mark.parametrize("distribution", ["normal", "uniform"])
 @pytest.mark.parametrize("k", [None, range(1, 5)])
-def test_data_without_clusters_is_called_that_and_is_divided_all_the_same(kind, k):
+def test_data_without_clusters_is_called_that_and_is_divided_all_the_same(distribution, k):
     rng = np.random.default_rng(5)
-    X = rng.normal(size=(300, 3)) if kind == "normal" else rng.uniform(size=(300, 3))
+    X = rng.normal(size=(300, 3)) if distribution == "normal" else rng.uniform(size=(300, 3))
     found = compare(X, methods=QUICK, k=k)
     assert (found.verdict, found.recommendation.level) == ("none", "a guess")
     assert "one continuous cloud" in found.recommendation.caution

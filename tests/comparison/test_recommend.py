@@ -76,11 +76,11 @@ def test_many_clusters_are_found(number):
 # ---- a number of clusters that was given ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["normal", "uniform", "few rows"])
+@pytest.mark.parametrize("recipe", ["normal", "uniform", "few rows"])
 @pytest.mark.parametrize("method", [None, *compared()[:4]])
-def test_a_number_that_was_given_is_recommended_and_there_is_no_verdict_of_none(kind, method):
+def test_a_number_that_was_given_is_recommended_and_there_is_no_verdict_of_none(recipe, method):
     X = {"normal": RNG(5).normal(size=(200, 3)), "uniform": RNG(5).uniform(size=(200, 3)),
-         "few rows": RNG(5).normal(size=(15, 2))}[kind]  # fmt: skip
+         "few rows": RNG(5).normal(size=(15, 2))}[recipe]  # fmt: skip
     found = compare(X, methods=method, k=[3])
     assert found.verdict == "clusters"
     assert found.candidates[found.recommendation.method].n_clusters == 3
@@ -147,10 +147,10 @@ def test_alternatives_differ_and_say_how():
     assert {2, 6} <= numbers
 
 
-@pytest.mark.parametrize(("kind", "seed"), [("moons", 77), ("overlapping", 77), ("tree", 2)])
-def test_no_answer_is_expected_to_be_better_than_the_recommended_one(kind, seed):
+@pytest.mark.parametrize(("recipe", "seed"), [("moons", 77), ("overlapping", 77), ("tree", 2)])
+def test_no_answer_is_expected_to_be_better_than_the_recommended_one(recipe, seed):
     """In the first two tables the judge alone expects more of an answer that it ranks lower."""
-    found = compare(draw(kind, seed).X)
+    found = compare(draw(recipe, seed).X)
     expected = [found.confidence, *(other.candidate.expected for other in found.alternatives)]
     assert expected == sorted(expected, reverse=True)
     assert found.confidence == max(one.expected for one in found.candidates.values())
@@ -165,9 +165,9 @@ def test_what_is_expected_beside_the_first_answer():
 
 
 @pytest.mark.parametrize("k", [None, [3], [2, 4, 5]])
-@pytest.mark.parametrize(("kind", "seed"), [("moons", 77), ("densities", 4), ("none-gaussian", 3)])
-def test_the_curve_is_the_evidence_for_the_number_taken(kind, seed, k):
-    found = compare(draw(kind, seed).X[:300], k=k)
+@pytest.mark.parametrize(("recipe", "seed"), [("moons", 77), ("densities", 4), ("none-gaussian", 3)])
+def test_the_curve_is_the_evidence_for_the_number_taken(recipe, seed, k):
+    found = compare(draw(recipe, seed).X[:300], k=k)
     for name, one in found.candidates.items():
         for curve in one.evidence:
             scores = dict(zip(curve.x.astype(int).tolist(), curve.y["score"].tolist(), strict=True))

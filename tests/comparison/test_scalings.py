@@ -138,11 +138,11 @@ def segments(n=600, seed=0):
     return frame, group, rng
 
 
-@pytest.mark.parametrize("kind", [int, float, bool])
-def test_one_boolean_does_not_decide_alone(kind):
+@pytest.mark.parametrize("dtype", [int, float, bool])
+def test_one_boolean_does_not_decide_alone(dtype):
     frame, group, rng = segments()
     plain = compare(frame, budget=20, progress=False)
-    found = compare(frame.assign(newsletter=rng.integers(2, size=len(frame)).astype(kind)), budget=20, progress=False)
+    found = compare(frame.assign(newsletter=rng.integers(2, size=len(frame)).astype(dtype)), budget=20, progress=False)
     assert adjusted_rand_score(group, plain.labels) > 0.9 < adjusted_rand_score(group, found.labels)
     assert any("hardly any (nearly independent of the others): newsletter" in note for note in found.notes)
 

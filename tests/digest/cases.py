@@ -100,11 +100,11 @@ def cases() -> Iterator[tuple[str, Fit]]:
                 if dtype == np.float32 and table in ("huge", "tiny"):
                     continue
                 points = X.astype(dtype)
-                for kind, weights in weights_of(len(X)).items():
-                    if kind != "plain" and table not in ("plane", "copies"):
+                for weighting, weights in weights_of(len(X)).items():
+                    if weighting != "plain" and table not in ("plane", "copies"):
                         continue
                     yield (
-                        f"{name}/{table}/{np.dtype(dtype).name}/{kind}",
+                        f"{name}/{table}/{np.dtype(dtype).name}/{weighting}",
                         lambda make=make, points=points, weights=weights: _fitted(make(), points, weights),
                     )
     yield from _mixed(made)
@@ -132,9 +132,9 @@ def _mixed(made: dict[str, NDArray[np.float64]]) -> Iterator[tuple[str, Fit]]:
     for name, make in models.items():
         for dtype in (np.float64, np.float32):
             points = rows.astype(dtype)
-            for kind, weights in weights_of(len(X)).items():
+            for weighting, weights in weights_of(len(X)).items():
                 yield (
-                    f"{name}/plane/{np.dtype(dtype).name}/{kind}",
+                    f"{name}/plane/{np.dtype(dtype).name}/{weighting}",
                     lambda make=make, points=points, weights=weights: _fitted(make(), points, weights),
                 )
 

@@ -145,7 +145,7 @@ def test_the_columns_of_a_model_are_the_used_ones(customers):
 
 
 @pytest.mark.parametrize("convert", [lambda f: f, pl.from_pandas, lambda f: {c: f[c].tolist() for c in f}])
-def test_every_kind_of_table(customers, convert):
+def test_every_type_of_table(customers, convert):
     frame, labels = customers
     found = knoll.explain(labels, convert(frame.reset_index(drop=True)))
     assert found.to_dict() == knoll.explain(labels, frame.reset_index(drop=True)).to_dict()

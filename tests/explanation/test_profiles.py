@@ -93,8 +93,8 @@ def test_random_groups_have_no_distinctive_columns():
 def without_rows(found):
     output = found.to_dict()
     for cluster in output["clusters"]:
-        for kind in ("typical", "border", "unusual"):
-            cluster[kind] = [(row["id"], row["reason"]) for row in cluster[kind]]
+        for role in ("typical", "border", "unusual"):
+            cluster[role] = [(row["id"], row["reason"]) for row in cluster[role]]
     return json.dumps(output, sort_keys=True)
 
 

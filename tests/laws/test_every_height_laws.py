@@ -12,7 +12,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::knoll.exceptions.SuspiciousResu
 RNG = np.random.default_rng(17)
 N, MOST = 110, 200  # rows of a table; heights of a larger one
 CHAIN = RNG.permutation(10**5).astype(float)[:, None]
-KINDS: dict[str, tuple[np.ndarray, dict]] = {
+TABLES: dict[str, tuple[np.ndarray, dict]] = {
     "normal": (RNG.normal(size=(N, 2)), {}),
     "blobs": (RNG.normal(size=(N, 5)) + 6 * RNG.integers(0, 3, size=(N, 1)), {}),
     "duplicates": (np.repeat(RNG.normal(size=(N // 5, 2)), 5, axis=0), {}),
@@ -46,9 +46,9 @@ def levels(tree: DensityTree) -> np.ndarray:
     return np.concatenate([heights, heights[:1] / 2, heights[:-1] / 2 + heights[1:] / 2, 1.5 * heights[-1:]])
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_cut_is_dbscan_at_every_height_and_between(kind):
-    X, options = KINDS[kind]
+@pytest.mark.parametrize("name", TABLES)
+def test_a_cut_is_dbscan_at_every_height_and_between(name):
+    X, options = TABLES[name]
     options = {"min_samples": 4, **options}
     weights = options.pop("weights", None)
     tree = DensityTree(**options).fit(X, sample_weight=weights)

@@ -44,7 +44,7 @@ def assert_sound(model, X, tmp_path=None, sample_weight=None):
         assert np.isfinite(model.sample(30, random_state=0)[0]).all()
         assert np.isfinite(model.lower_bounds_).all()
         weights = None if sample_weight is None else sample_weight / sample_weight.max()
-        exact = model.score_samples(X.astype(np.float64))  # which the mean is taken of, whatever the kind of X
+        exact = model.score_samples(X.astype(np.float64))  # which the mean is taken of, whatever the dtype of X
         size = max(1.0, float(np.abs(exact).max()))
         mean = size * np.average(exact / size, weights=weights)
         assert model.score(X, sample_weight=sample_weight) == pytest.approx(mean, rel=1e-6, abs=1e-12)

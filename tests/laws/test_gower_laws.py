@@ -202,14 +202,14 @@ def test_a_file_and_a_frame_have_the_same_labels(name, tmp_path):
     assert named.estimate_cost(frame).memory > 0
 
 
-@pytest.mark.parametrize("kind", ["spectral", "kernel"])
-def test_the_kernel_is_one_less_the_distance(kind):
+@pytest.mark.parametrize("method", ["spectral", "kernel"])
+def test_the_kernel_is_one_less_the_distance(method):
     X = table(missing=0.1)
     K = 1 - matrix(X, 3)
-    ours = MODELS[kind](X, 3).fit(X)
-    option = {"affinity": "precomputed"} if kind == "spectral" else {"kernel": "precomputed"}
-    other = MODELS[kind](X, 3).set_params(**option).fit(K)
-    if kind == "spectral":
+    ours = MODELS[method](X, 3).fit(X)
+    option = {"affinity": "precomputed"} if method == "spectral" else {"kernel": "precomputed"}
+    other = MODELS[method](X, 3).set_params(**option).fit(K)
+    if method == "spectral":
         np.testing.assert_allclose(ours.eigenvalues_, other.eigenvalues_, atol=1e-9)
         np.testing.assert_allclose(ours.affinity_matrix_, K, atol=0)
     else:

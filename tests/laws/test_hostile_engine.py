@@ -45,23 +45,23 @@ def test_every_estimator_with_blocks_is_here():
     assert found == set(MODELS)
 
 
-def rows_of(kind, n, dtype):
+def rows_of(dataset, n, dtype):
     rng = np.random.default_rng(n)
     X = rng.normal(size=(n, 3)) + 6 * rng.integers(0, 4, size=(n, 1))
-    if kind == "copies":
+    if dataset == "copies":
         X = np.round(X)
-    elif kind == "far":
+    elif dataset == "far":
         X[0] = 1e7
-    elif kind == "huge" and dtype == np.float64:
+    elif dataset == "huge" and dtype == np.float64:
         X *= 1e130
     return X.astype(dtype)
 
 
-def weights_of(kind, n):
+def weights_of(dataset, n):
     rng = np.random.default_rng(5)
-    if kind == "plain":
+    if dataset == "plain":
         return None
-    return np.where(rng.random(n) < 0.3, 0.0, rng.uniform(0.1, 3, n) if kind == "weighted" else rng.integers(1, 5, n))
+    return np.where(rng.random(n) < 0.3, 0.0, rng.uniform(0.1, 3, n) if dataset == "weighted" else rng.integers(1, 5, n))
 
 
 def fitted(name, parameters, X, w, **options):
@@ -89,8 +89,8 @@ def facts(model):
 @pytest.mark.parametrize(("name", "parameters"), [(name, each) for name, several in MODELS.items() for each in several])
 def test_the_engine_changes_no_bit(name, parameters, weights, dtype):
     """Any cuts, orders, repetitions, losses and threads: the bits of one array."""
-    for seed, (kind, n, partitions) in enumerate([("copies", 9_000, 9), ("huge", 700, 4), ("far", 4_097, 3)]):
-        X, w = rows_of(kind, n, dtype), weights_of(weights, n)
+    for seed, (dataset, n, partitions) in enumerate([("copies", 9_000, 9), ("huge", 700, 4), ("far", 4_097, 3)]):
+        X, w = rows_of(dataset, n, dtype), weights_of(weights, n)
         alone = fitted(name, parameters, X, w)
         assert facts(fitted(name, parameters, X, w, engine=HostileEngine(seed, partitions))) == facts(alone)
         with warnings.catch_warnings():
@@ -259,8 +259,8 @@ def test_a_run_is_one_thread_unless_said():
 )
 def test_init_size_gives_the_same_start_in_memory_and_in_blocks(name, parameters, weights):
     """Fewer rows than there are: `fit` and `fit_blocks` draw the same ones, in any order of the rows."""
-    for kind in ("plain", "copies", "huge"):
-        X, w = rows_of(kind, 9_000, np.float64), weights_of(weights, 9_000)
+    for dataset in ("plain", "copies", "huge"):
+        X, w = rows_of(dataset, 9_000, np.float64), weights_of(weights, 9_000)
         parameters = {**parameters, "init_size": 700}
         blocks = fitted(name, parameters, X, w, engine=HostileEngine(1))
         with warnings.catch_warnings():
@@ -268,7 +268,7 @@ def test_init_size_gives_the_same_start_in_memory_and_in_blocks(name, parameters
             whole = getattr(knoll, name)(**parameters).fit(X, sample_weight=w)
             other = getattr(knoll, name)(**{**parameters, "init_size": None}).fit(X, sample_weight=w)
         assert facts(whole) == facts(blocks)
-        if kind == "plain":
+        if dataset == "plain":
             assert facts(whole) != facts(other)
 
 

@@ -78,8 +78,8 @@ def test_layouts_dtypes_and_threads_do_not_matter(seed, n, d, k):
     wide[::2, ::2] = X
     for other in (np.asfortranarray(X), wide[::2, ::2], X[::-1].copy()[::-1], X.astype(np.float32)):
         assert_same(expected, starts(other, k, seed))
-    for kind in (np.float64, np.float32):
-        assert_same(expected, starts(scipy.sparse.csr_matrix(X.astype(kind)), k, seed))
+    for dtype in (np.float64, np.float32):
+        assert_same(expected, starts(scipy.sparse.csr_matrix(X.astype(dtype)), k, seed))
     for threads in (2, 3, 8):
         assert_same(expected, starts(X, k, seed, threads=threads))
 

@@ -1,4 +1,4 @@
-"""What is saved is what is loaded: every estimator, every kind of value, to the bit."""
+"""What is saved is what is loaded: every estimator, every type of value, to the bit."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ CASES = {
 
 
 def assert_same(a, b, where="model"):
-    """Equal in type, kind, shape, order and bits, all the way down."""
+    """Equal in type, dtype, shape, order and bits, all the way down."""
     assert type(a) is type(b), where
     if isinstance(a, np.ndarray):
         assert (a.dtype, a.shape) == (b.dtype, b.shape), where
@@ -208,15 +208,15 @@ def test_any_value_survives(value, tmp_path):
     assert_same(value, knoll.load(tmp_path / "m.knoll").extra_)
 
 
-KINDS = ["?", "i1", "u2", "i4", "u8", "f2", "f4", "f8", "c8", "c16", "U3"]
+DTYPES = ["?", "i1", "u2", "i4", "u8", "f2", "f4", "f8", "c8", "c16", "U3"]
 
 
 @settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_any_array_survives(tmp_path, data):
-    """Every kind, shape and order, to the bit, signs of zeros and payloads of NaNs too."""
+    """Every dtype, shape and order, to the bit, signs of zeros and payloads of NaNs too."""
     shape = data.draw(arrays.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=5))
-    array = data.draw(arrays.arrays(data.draw(st.sampled_from(KINDS)), shape))
+    array = data.draw(arrays.arrays(data.draw(st.sampled_from(DTYPES)), shape))
     model = knoll.KMeans(2, random_state=0).fit([[1.0], [2.0]])
     model.extra_ = np.asfortranarray(array) if data.draw(st.booleans()) else array
     model.nested_ = {"a": [1, (array,)]}

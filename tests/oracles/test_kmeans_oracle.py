@@ -233,9 +233,9 @@ FIT = """
 import numpy as np
 from knoll import KMeans
 rng = np.random.default_rng(0)
-for kind in (np.float64, np.float32):
+for dtype in (np.float64, np.float32):
     for d, k in ((2, 12), (9, 40), (33, 150)):
-        X = np.round(rng.normal(size=(3000, d)), 1).astype(kind)  # tenths: near-ties
+        X = np.round(rng.normal(size=(3000, d)), 1).astype(dtype)  # tenths: near-ties
         for algorithm in ("lloyd", "hamerly", "elkan"):
             model = KMeans(k, random_state=1, algorithm=algorithm, tol=0, n_jobs=2).fit(X)
             print(model.labels_.tobytes().hex(), model.cluster_centers_.tobytes().hex(), model.n_iter_)

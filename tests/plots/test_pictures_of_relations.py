@@ -33,9 +33,9 @@ SQUARE = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
 LINKS = np.array([[9.0, 0.5, 0.0, 0.2], [0.5, 9.0, 1.0, 0.0], [0.0, 1.0, 9.0, 0.1], [0.2, 0.0, 0.1, 9.0]])
 
 
-@pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_array, scipy.sparse.coo_matrix, list])
-def test_the_strongest_edges_are_drawn_the_stronger_the_darker(kind):
-    ax = plots.similarity_graph(SQUARE, kind(LINKS), n_edges=3)
+@pytest.mark.parametrize("container", [np.asarray, scipy.sparse.csr_array, scipy.sparse.coo_matrix, list])
+def test_the_strongest_edges_are_drawn_the_stronger_the_darker(container):
+    ax = plots.similarity_graph(SQUARE, container(LINKS), n_edges=3)
     lines = ax.collections[0]
     ends = {tuple(map(tuple, segment)) for segment in lines.get_segments()}
     assert ends == {((1, 0), (1, 1)), ((0, 0), (1, 0)), ((0, 0), (0, 1))}  # not the weakest, no loop, nothing twice

@@ -149,7 +149,7 @@ def test_curves_mark_the_choice():
 
 
 @pytest.mark.parametrize(
-    ("draw", "kind", "missing"),
+    ("draw", "name", "missing"),
     [
         (plots.gaussian, "Gaussian", "ellipse"),
         (plots.gaussian_mixture, "GaussianMixture", "means_"),
@@ -160,9 +160,9 @@ def test_curves_mark_the_choice():
         (plots.kernel_kmeans, "KernelKMeans", "fit_points_"),
     ],
 )
-def test_the_picture_of_another_kind_of_model_is_refused(draw, kind, missing):
+def test_the_picture_of_another_model_is_refused(draw, name, missing):
     X = np.random.default_rng(0).normal(size=(20, 2))
-    words = rf"plots.{draw.__name__} draws a fitted {kind}, got KMeans, which has no {missing}. plots.scatter\(X"
+    words = rf"plots.{draw.__name__} draws a fitted {name}, got KMeans, which has no {missing}. plots.scatter\(X"
     with pytest.raises(InvalidType, match=words):
         draw(KMeans(2, random_state=0).fit(X), X)
     with pytest.raises(InvalidType, match=r"plots.kmeans draws a fitted KMeans, got Gaussian"):

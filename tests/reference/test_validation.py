@@ -123,8 +123,8 @@ def spectral_cases(box):
          "row_scaling must be one of 'none', 'unit', 'degree', got array(['none', 'unit'], dtype='<U4')."),
         (lambda: box(GOOD, 2, 1.0, zero_diagonal="no"), InvalidType,
          "zero_diagonal must be True or False, got 'no'. Write zero_diagonal=True."),
-        *((lambda starts=starts: box(GOOD, 2, 1.0, starts=starts), kind, start_message(starts))
-          for starts, kind in BAD_STARTS),
+        *((lambda starts=starts: box(GOOD, 2, 1.0, starts=starts), error_type, start_message(starts))
+          for starts, error_type in BAD_STARTS),
         (lambda: run(box([[0.0], [38.6]], 1, 1.0, zero_diagonal=True)),
          BadData, "row 0 of X has no neighbour at sigma=1.0 and a zero diagonal. "
          "Take a larger sigma, or zero_diagonal=False."),
@@ -240,11 +240,11 @@ CASES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("call", "kind", "message"), CASES)
-def test_bad_parameters(call, kind, message):
+@pytest.mark.parametrize(("call", "error_type", "message"), CASES)
+def test_bad_parameters(call, error_type, message):
     with pytest.raises(KnollError) as error:
         call()
-    assert type(error.value) is kind
+    assert type(error.value) is error_type
     assert str(error.value) == message
 
 

@@ -289,7 +289,7 @@ def test_seeds_do_not_share_their_draws():
 
 @pytest.mark.parametrize("make", [getattr(datasets, n) for n in PAPER if n != "x1500"])
 @pytest.mark.parametrize(
-    ("options", "kind", "message"),
+    ("options", "error_type", "message"),
     [
         ({"n_samples": 0}, InvalidParameter, "n_samples must be >= "),
         ({"n_samples": -5}, InvalidParameter, "got -5. Write e.g. n_samples=500."),
@@ -317,15 +317,15 @@ def test_seeds_do_not_share_their_draws():
         ({"factor": "half"}, InvalidType, "factor must be a number, got 'half'."),
     ],
 )
-def test_bad_arguments(make, options, kind, message):
+def test_bad_arguments(make, options, error_type, message):
     if not options.keys() <= inspect.signature(make).parameters.keys():
         with pytest.raises(InvalidParameter, match=f"has no option '{next(iter(options))}'. Its options: n_samples"):
             datasets.load(make.__name__, **options)
         return
-    with pytest.raises(kind) as error:
+    with pytest.raises(error_type) as error:
         make(**options)
     assert message in str(error.value)
-    with pytest.raises(kind):
+    with pytest.raises(error_type):
         datasets.load(make.__name__, **options)
 
 

@@ -122,7 +122,7 @@ def test_no_core_points_leave_empty_arrays():
     assert model.predict_kind([[0.0]]).tolist() == ["noise"]
 
 
-def test_kinds():
+def test_types_of_rows():
     model = DBSCAN(eps=1.0, min_samples=3).fit(LINE)
     assert model.predict_kind([[0.5], [1.9], [30.0], [7.4]]).tolist() == ["core", "border", "noise", "core"]
     assert model.predict([[0.5], [1.9], [30.0], [7.4]]).tolist() == [0, 0, -1, 1]
@@ -236,8 +236,8 @@ def test_a_graph_without_its_diagonal_predicts_its_labels(blobs, border):
         DBSCAN(0.2, min_samples=4, border="first").fit(blobs).labels_ if border == "first" else model.labels_,
     )
     np.testing.assert_array_equal(model.predict(graph.copy()), model.labels_)
-    kinds = model.predict_kind(graph.copy())
-    np.testing.assert_array_equal(np.flatnonzero(kinds == "core"), model.core_sample_indices_)
+    types = model.predict_kind(graph.copy())
+    np.testing.assert_array_equal(np.flatnonzero(types == "core"), model.core_sample_indices_)
     share = DBSCAN(0.2, min_samples=4, metric="precomputed").estimate_cost(graph).details["core_share"]
     assert share == pytest.approx(len(model.core_sample_indices_) / len(blobs))
 
@@ -246,9 +246,9 @@ def test_a_graph_without_its_diagonal_predicts_its_labels(blobs, border):
 def test_the_model_does_not_read_your_array_again(blobs, formulation):
     mine = blobs.copy()
     model = DBSCAN(0.3, formulation=formulation).fit(mine)
-    kinds, labels = model.predict_kind(blobs), model.predict(blobs)
+    types, labels = model.predict_kind(blobs), model.predict(blobs)
     mine[:] = 1e3
-    np.testing.assert_array_equal(model.predict_kind(blobs), kinds)
+    np.testing.assert_array_equal(model.predict_kind(blobs), types)
     np.testing.assert_array_equal(model.predict(blobs), labels)
 
 

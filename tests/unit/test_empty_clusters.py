@@ -83,11 +83,11 @@ DATA = {
 }
 
 
-@pytest.mark.parametrize("kind", DATA)
+@pytest.mark.parametrize("name", DATA)
 @pytest.mark.parametrize("form", ["dense", "columns", "float32", "sparse", "unsorted"])
-def test_the_farthest_points_move(kind, form):
+def test_the_farthest_points_move(name, form):
     for seed in range(6):
-        X = DATA[kind](seed)
+        X = DATA[name](seed)
         rng = np.random.default_rng(seed)
         k = int(rng.integers(2, 12))
         centers = np.round(X[rng.integers(0, len(X), k)])

@@ -309,7 +309,7 @@ def test_a_scalar_weight_serves_a_whole_block():
     assert model.weight_ == 60
 
 
-def test_the_first_block_decides_the_kind_of_number():
+def test_the_first_block_decides_the_dtype():
     X = np.random.default_rng(0).normal(size=(6000, 2))
     for cut in (100, 5000):
         model = Gaussian().fit_blocks(lambda cut=cut: [X[:cut].astype(np.float32), X[cut:]])
@@ -347,8 +347,8 @@ def test_a_sample_has_the_models_moments_and_a_seed():
     np.random.seed(5)  # noqa: NPY002
     assert (model.sample(4) == again).all()
     assert model.sample(np.int8(100)).shape == (100, 3)
-    for kind in (np.random.RandomState, np.random.default_rng):
-        assert (model.sample(4, random_state=kind(3)) == model.sample(4, random_state=kind(3))).all()
+    for generator in (np.random.RandomState, np.random.default_rng):
+        assert (model.sample(4, random_state=generator(3)) == model.sample(4, random_state=generator(3))).all()
 
 
 def test_the_ellipse_is_the_contour():

@@ -87,19 +87,19 @@ def clouds(draw, max_rows=150, max_columns=5):
     """Random, lattice, repeated, collinear, clustered and outlying points."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     n, d = draw(st.integers(1, max_rows)), draw(st.integers(1, max_columns))
-    kind = draw(st.sampled_from(["normal", "lattice", "equal", "line", "blobs", "outlier", "constant"]))
+    cloud = draw(st.sampled_from(["normal", "lattice", "equal", "line", "blobs", "outlier", "constant"]))
     X = rng.normal(size=(n, d))
-    if kind == "lattice":
+    if cloud == "lattice":
         X = rng.integers(0, 5, size=(n, d)).astype(float)
-    elif kind == "equal":
+    elif cloud == "equal":
         X = np.repeat(X[:1], n, axis=0)
-    elif kind == "line":
+    elif cloud == "line":
         X = np.outer(rng.permutation(n), np.full(d, 0.1))
-    elif kind == "blobs":
+    elif cloud == "blobs":
         X = 0.1 * X + rng.integers(0, 3, size=(n, 1))
-    elif kind == "outlier":
+    elif cloud == "outlier":
         X[0] = 1e30
-    elif kind == "constant":
+    elif cloud == "constant":
         X[:, 0] = 7.0
     return X
 
@@ -113,12 +113,12 @@ def radius_for(draw, D):
 
 
 def weights_for(draw, n):
-    kind = draw(st.sampled_from(["none", "none", "whole", "thirds", "signed"]))
+    weighting = draw(st.sampled_from(["none", "none", "whole", "thirds", "signed"]))
     rng = np.random.default_rng(draw(st.integers(0, 1000)))
-    if kind == "none":
+    if weighting == "none":
         return None
     whole = rng.integers(0, 4, size=n).astype(float)
-    return whole if kind == "whole" else whole / 3 if kind == "thirds" else rng.normal(size=n) * 2
+    return whole if weighting == "whole" else whole / 3 if weighting == "thirds" else rng.normal(size=n) * 2
 
 
 def usable(backend, metric, d, weights):

@@ -384,7 +384,7 @@ def test_the_cost_grows_with_rows_not_their_square():
     assert many < 12 * few
 
 
-def test_state_with_kernels_of_all_kinds(X):
+def test_state_with_every_kernel(X):
     K = Gaussian(1.0).tile(X, X)
     for kernel, data in (("rbf", X), ("precomputed", K), ("heaviside", X)):
         model = KernelKMeans(3, kernel=kernel, sigma=1.0 if kernel == "rbf" else None, eps=1.0, random_state=0).fit(

@@ -111,7 +111,7 @@ def test_the_start_is_the_seedings(X):
 
 
 @pytest.mark.parametrize("random_state", [5, np.random.RandomState(5), np.random.default_rng(5)])
-def test_random_states_of_every_kind(X, random_state):
+def test_random_states_of_every_type(X, random_state):
     model = KMeans(4, random_state=random_state).fit(X)
     assert np.unique(model.labels_).tolist() == [0, 1, 2, 3]
 
@@ -259,13 +259,13 @@ def test_many_copies_do_not_hide_the_points_behind_them():
     assert sorted(model.cluster_centers_[:, 0]) == [0.5, 40.0, 60.0, 90.0]
 
 
-@pytest.mark.parametrize(("kind", "far"), [("float32", 1e39), ("float64", 1e300)])
-def test_a_start_beyond_squares_is_refused(kind, far):
+@pytest.mark.parametrize(("dtype", "far"), [("float32", 1e39), ("float64", 1e300)])
+def test_a_start_beyond_squares_is_refused(dtype, far):
     with pytest.raises(
-        InvalidParameter, match=rf"magnitude {far:.3g}, too far from data of dtype {kind}".replace("+", r"\+")
+        InvalidParameter, match=rf"magnitude {far:.3g}, too far from data of dtype {dtype}".replace("+", r"\+")
     ):
-        KMeans(2, init=[[0.5], [far]]).fit(np.array([[0.0], [1.0]], dtype=kind))
-    near = np.array([[far / 40], [far / 20]]).astype(kind)
+        KMeans(2, init=[[0.5], [far]]).fit(np.array([[0.0], [1.0]], dtype=dtype))
+    near = np.array([[far / 40], [far / 20]]).astype(dtype)
     assert KMeans(2, init=near).fit(near).labels_.tolist() == [0, 1]
 
 
@@ -447,7 +447,7 @@ def test_verbose_tells_the_steps(tol, words, capsys):
 
 
 @pytest.mark.parametrize(
-    ("parameters", "kind", "words"),
+    ("parameters", "error_type", "words"),
     [
         ({"n_clusters": 0}, InvalidParameter, "n_clusters must be >= 1, got 0"),
         ({"n_clusters": 2.5}, InvalidType, "n_clusters must be a whole number, got 2.5"),
@@ -470,8 +470,8 @@ def test_verbose_tells_the_steps(tol, words, capsys):
         ({"n_clusters": 301}, BadData, "n_samples=300 should be >= n_clusters=301. Give more rows, or ask for fewer"),
     ],
 )
-def test_parameters_that_break_their_rule_are_reported(X, parameters, kind, words):
-    with pytest.raises(kind, match=words):
+def test_parameters_that_break_their_rule_are_reported(X, parameters, error_type, words):
+    with pytest.raises(error_type, match=words):
         KMeans(**parameters).fit(X)
 
 
@@ -538,11 +538,11 @@ WALL = np.array([[1e200, 0], [1e200, 1], [1e200, 100], [1e200, 101]])  # a colum
 def test_what_is_said_of_a_row_does_not_depend_on_its_batch(far):
     model = KMeans(2, random_state=0).fit([[0.0], [1.0]])
     rows = np.array([[0.0], [0.7], [1.0], [1e-250], [far]])
-    for kind in (np.asarray, scipy.sparse.csr_matrix):
-        alone = [model.predict(kind(row[None]))[0] for row in rows]
-        np.testing.assert_array_equal(model.predict(kind(rows)), alone)
-        np.testing.assert_array_equal(model.predict(kind(rows))[:4], model.predict(rows[:4]))
-        distances = model.transform(kind(rows))
+    for container in (np.asarray, scipy.sparse.csr_matrix):
+        alone = [model.predict(container(row[None]))[0] for row in rows]
+        np.testing.assert_array_equal(model.predict(container(rows)), alone)
+        np.testing.assert_array_equal(model.predict(container(rows))[:4], model.predict(rows[:4]))
+        distances = model.transform(container(rows))
         np.testing.assert_array_equal(distances[:4], model.transform(rows[:4]))
         np.testing.assert_allclose(distances[4], np.abs(far - model.cluster_centers_.ravel()), rtol=1e-15)
     assert model.score(rows[:4]) == pytest.approx(-0.09, rel=1e-12)
@@ -555,19 +555,19 @@ def test_distances_from_a_centre_at_the_origin_keep_the_smallest_rows():
     np.testing.assert_allclose(model.transform([[3e-250], [2.0], [5e210]]).ravel(), [3e-250, 2, 5e210], rtol=1e-15)
 
 
-@pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_matrix, np.asfortranarray])
-def test_a_huge_constant_column_hides_nothing(kind):
-    model = KMeans(2, init=WALL[[0, 3]]).fit(kind(WALL))
+@pytest.mark.parametrize("container", [np.asarray, scipy.sparse.csr_matrix, np.asfortranarray])
+def test_a_huge_constant_column_hides_nothing(container):
+    model = KMeans(2, init=WALL[[0, 3]]).fit(container(WALL))
     np.testing.assert_array_equal(model.labels_, [0, 0, 1, 1])
-    np.testing.assert_array_equal(model.predict(kind(WALL)), model.labels_)
+    np.testing.assert_array_equal(model.predict(container(WALL)), model.labels_)
     np.testing.assert_array_equal(model.cluster_centers_, [[1e200, 0.5], [1e200, 100.5]])
-    np.testing.assert_array_equal(model.transform(kind(WALL)), np.abs(WALL[:, 1:] - [[0.5, 100.5]]))
+    np.testing.assert_array_equal(model.transform(container(WALL)), np.abs(WALL[:, 1:] - [[0.5, 100.5]]))
     assert model.inertia_ == 1
-    assert model.score(kind(WALL)) == -1
-    assert len(np.unique(KMeans(4, random_state=0).fit(kind(WALL)).labels_)) == 4
+    assert model.score(container(WALL)) == -1
+    assert len(np.unique(KMeans(4, random_state=0).fit(container(WALL)).labels_)) == 4
     seen = []
     start = lambda X, k, random_state: seen.append(X) or WALL[[0, 3]]  # noqa: E731
-    KMeans(2, init=start, n_init=1).fit(kind(WALL))
+    KMeans(2, init=start, n_init=1).fit(container(WALL))
     np.testing.assert_array_equal(seen[0].toarray() if scipy.sparse.issparse(seen[0]) else seen[0], WALL)
 
 
@@ -621,8 +621,8 @@ def test_the_objective_never_rises_beside_a_far_outlier():
     ],
 )
 def test_a_malformed_sparse_matrix_is_refused(X, break_it, words):
-    for kind in (scipy.sparse.csr_matrix, scipy.sparse.csr_array):
-        bad = kind(X)
+    for container in (scipy.sparse.csr_matrix, scipy.sparse.csr_array):
+        bad = container(X)
         break_it(bad)
         model = KMeans(2, random_state=0)
         with pytest.raises(BadData, match=words):

@@ -135,7 +135,7 @@ def test_few_rows_and_fractions_of_rows():
 
 
 @pytest.mark.parametrize(
-    ("call", "kind", "message"),
+    ("call", "error_type", "message"),
     [
         (
             lambda: scales.estimate_sigma([[0.0]], 1),
@@ -148,8 +148,8 @@ def test_few_rows_and_fractions_of_rows():
         (lambda: scales.estimate_sigma([[0.0]], sample_weight=[0.0]), BadData, r"[Ww]eight"),
     ],
 )
-def test_messages(call, kind, message):
-    with pytest.raises(kind, match=message):
+def test_messages(call, error_type, message):
+    with pytest.raises(error_type, match=message):
         call()
 
 

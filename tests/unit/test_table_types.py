@@ -77,11 +77,11 @@ def values(cells, **rules):
     return rows.numeric[:, 0] if rows.numeric.shape[1] else rows.codes[:, 0]
 
 
-@pytest.mark.parametrize(("cells", "kind", "expected"), CELLS.values(), ids=CELLS.keys())
-def test_cells_have_a_type_and_values(cells, kind, expected):
+@pytest.mark.parametrize(("cells", "expected_type", "expected"), CELLS.values(), ids=CELLS.keys())
+def test_cells_have_a_type_and_values(cells, expected_type, expected):
     cells = cells * 10
     found = column(cells)
-    assert (found.type, found.used) == (kind, bool(expected))
+    assert (found.type, found.used) == (expected_type, bool(expected))
     if expected:
         np.testing.assert_array_equal(values(cells), np.array(expected * 10, dtype=float))
 
@@ -94,16 +94,16 @@ def test_the_reference_agrees(name):
         cells = [cell.replace("\u202f", " ") for cell in cells]
     if name == "ISO times":  # a T between date and time
         cells = [cell.replace("T", " ") for cell in cells]
-    kind, expected = reference.column_type(cells)
-    assert column(cells).type == kind
+    expected_type, expected = reference.column_type(cells)
+    assert column(cells).type == expected_type
     if expected:
         np.testing.assert_array_equal(values(cells), np.array(expected, dtype=float))
 
 
-@pytest.mark.parametrize(("cells", "kind", "reason"), OTHERS.values(), ids=OTHERS.keys())
-def test_columns_that_are_left_out_have_a_reason(cells, kind, reason):
+@pytest.mark.parametrize(("cells", "expected_type", "reason"), OTHERS.values(), ids=OTHERS.keys())
+def test_columns_that_are_left_out_have_a_reason(cells, expected_type, reason):
     found = column(cells)
-    assert found.type == kind
+    assert found.type == expected_type
     assert not found.used
     assert reason in found.reason
 
@@ -139,9 +139,9 @@ DTYPES = {
 }
 
 
-@pytest.mark.parametrize(("cells", "kind"), DTYPES.values(), ids=DTYPES.keys())
-def test_stored_types(cells, kind):
-    assert column(cells).type == kind
+@pytest.mark.parametrize(("cells", "expected_type"), DTYPES.values(), ids=DTYPES.keys())
+def test_stored_types(cells, expected_type):
+    assert column(cells).type == expected_type
     assert column(pa.chunked_array([cells.slice(0, 13), cells.slice(13)])) == column(cells)
 
 

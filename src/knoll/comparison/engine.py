@@ -419,7 +419,7 @@ def _no_answer(failures: Sequence[Failure], found: Sequence[Partition]) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """Say why a method gave no answer; errors that are not ours bear their kind, since their words may mean little."""
+    """Say why a method gave no answer; errors that are not ours name their type, since their message may mean little."""
     return str(error) if isinstance(error, KnollError) else f"it cannot be fitted to these rows ({error})"
 
 

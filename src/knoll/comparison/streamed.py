@@ -98,8 +98,8 @@ def _arrow(rows: TableBlocks, drawn: Any) -> Any:
         schema = source.head.schema
     columns = []
     for name, values in zip(rows.columns, drawn.T, strict=True):
-        kind = schema.field(name).type if name in schema.names else pa.float64()
-        whole = not pa.types.is_floating(kind) and bool((values == np.floor(values)).all())
+        dtype = schema.field(name).type if name in schema.names else pa.float64()
+        whole = not pa.types.is_floating(dtype) and bool((values == np.floor(values)).all())
         numbers = np.ascontiguousarray(values)
         columns.append(pa.array(numbers.astype(np.int64) if whole and np.abs(values).max() < _WHOLE else numbers))
     return pa.table(columns, names=list(rows.columns))

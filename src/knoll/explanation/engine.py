@@ -223,8 +223,8 @@ def _cluster(
     total = float(groups.weights[assigned].sum())
     shown = _shown_columns(profiles, read)
     rows = {
-        kind: tuple(_example(one, shown, ids, present) for one in examples.get(kind, ()))
-        for kind in ("typical", "border", "unusual")
+        role: tuple(_example(one, shown, ids, present) for one in examples.get(role, ()))
+        for role in ("typical", "border", "unusual")
     }
     return Cluster(
         label=label, name=name, size=size, share=size / float(groups.weights.sum()), columns=profiles,

@@ -290,7 +290,7 @@ def _cluster_dict(cluster: Cluster) -> dict[str, Any]:
              "precision": rule.precision, "rows": _number(rule.rows)}
             for rule in cluster.rules
         ],
-        **{kind: [_row_dict(row) for row in getattr(cluster, kind)] for kind in ("typical", "border", "unusual")},
+        **{role: [_row_dict(row) for row in getattr(cluster, role)] for role in ("typical", "border", "unusual")},
     }  # fmt: skip
 
 

@@ -92,6 +92,6 @@ def _density(session: Session, answer: Answer, row: int) -> dict[str, Any]:
     within = session.fits.within(row, eps)
     if within >= needed:
         return {"kind": "core", "within": within, "text": f"{within} rows lie within ε, itself included: core."}
-    kind = "border" if answer.labels[row] >= 0 else "noise"
-    rest = "but a core row does" if kind == "border" else "and no core row does"
-    return {"kind": kind, "within": within, "text": f"Only {within} of {needed} rows lie within ε, {rest}: {kind}."}
+    row_type = "border" if answer.labels[row] >= 0 else "noise"
+    reason = "but a core row does" if row_type == "border" else "and no core row does"
+    return {"kind": row_type, "within": within, "text": f"Only {within} of {needed} rows lie within ε, {reason}: {row_type}."}
