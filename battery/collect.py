@@ -44,7 +44,7 @@ def collect(
     numbers: Sequence[int] | None = None,
     threads: int = 1,
 ) -> Collected:
-    """Make the pool of a set, measure and score it; with this probability of a random part of the methods."""
+    """Make the pool of a set, measure and score it; with this probability of a random subset of the methods."""
     X = Preparation.fit(sample.X, list(map(str, range(sample.X.shape[1]))), scale="auto").apply(sample.X)
     order = content_order(X)
     rows = drawn_rows(order, SUBSAMPLE, seed)

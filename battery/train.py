@@ -1,6 +1,6 @@
 """``make judge``: draw sets, score their answers, train the judge, and write its tables.
 
-Sets are kept in build/judge, so that an interrupted run goes on. Recipes in `TEST_ONLY` are never trained on. Confidence
+Sets are kept in build/judge, so that a run can go on. Recipes of `TEST_ONLY` are never trained on; confidence
 is calibrated by recipes left out: four times the judge is trained without a quarter of the recipes, and the curve
 comes from its choices on those. The thresholds of the verdict come from the choices of the judge that ships, on draws
 without clusters that it was not trained on; ``--thresholds`` makes these anew for the tables that are there, and

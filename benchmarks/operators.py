@@ -1,7 +1,7 @@
 """The map of operators: how long each way to multiply by a Gaussian affinity takes, over n, d and σ, and what is taken.
 
     python -m benchmarks.operators              the whole map, some minutes; writes docs/operators.md
-    python -m benchmarks.operators --rows 5000  a part of it, printed only; --write puts it into the page
+    python -m benchmarks.operators --rows 5000  a subset, printed only; --write puts it into the page
 
 A solve is modelled as the setting up of an operator and twelve applications to twelve columns: seconds of processor
 time, one thread, so that other work on the machine does not count. What would take longer than some seconds is
@@ -88,10 +88,10 @@ def tiles(X: np.ndarray, sigma: float, cutoff: float = 0.0) -> Time:
     pairs: Any = operator.pairs
     if pairs <= PAIRS:
         return Time(setup, cpu(lambda: operator.apply(np.ones((len(X), WIDTH))))[0])
-    fewer = np.ascontiguousarray(X[: int(np.sqrt(PAIRS))])  # a random part: the rows have no order
-    part = Gaussian(sigma).operator(fewer, 1, cutoff)
-    took, _ = cpu(lambda: part.apply(np.ones((len(fewer), WIDTH))))
-    return Time(setup, took * float(pairs) / float(part.pairs), measured=False)  # type: ignore[attr-defined]
+    fewer = np.ascontiguousarray(X[: int(np.sqrt(PAIRS))])  # a random subset: the rows have no order
+    small = Gaussian(sigma).operator(fewer, 1, cutoff)
+    took, _ = cpu(lambda: small.apply(np.ones((len(fewer), WIDTH))))
+    return Time(setup, took * float(pairs) / float(small.pairs), measured=False)  # type: ignore[attr-defined]
 
 
 def truncated(X: np.ndarray, sigma: float) -> Time:
@@ -109,7 +109,7 @@ def cholesky(X: np.ndarray, sigma: float) -> Time | None:
     if 8 * len(X) * (RANK + 96) > 1 << 31:
         return None
     if len(X) > 2 * PROBE and cholesky(X[:PROBE], sigma) is None:
-        return None  # what a part of the rows refuses, all of them do, after a minute
+        return None  # what a subset of the rows refuses, all of them do, after a minute
     core: Any = Gaussian(sigma).operator(X, 1, Gaussian(sigma).cutoff(len(X)))
     begun = time.process_time()
     factor, _, left = core.core.pivoted_cholesky(min(RANK, len(X)), LEFT, 1)
@@ -205,17 +205,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.operators", description=__doc__.split("\n")[0])
     parser.add_argument("--rows", type=int, nargs="*", help="these numbers of rows only")
     parser.add_argument("--columns", type=int, nargs="*", help="these numbers of columns only")
-    parser.add_argument("--write", action="store_true", help="put a part of the map into the page")
+    parser.add_argument("--write", action="store_true", help="put a subset of the map into the page")
     options = parser.parse_args()
-    part = bool(options.rows or options.columns)
-    rows = rows_of(PAGE.read_text(encoding="utf-8")) if part else {}
+    subset = bool(options.rows or options.columns)
+    rows = rows_of(PAGE.read_text(encoding="utf-8")) if subset else {}
     print(" ".join(f"{name:>14}" for name in HEAD), flush=True)
     for d in options.columns or COLUMNS:
         for n in options.rows or ROWS:
             for share in SHARES:
                 rows[d, n, share] = row(visit(n, d, share))
                 print(" ".join(f"{cell:>14}" for cell in rows[d, n, share]), flush=True)
-        if options.write or not part:  # as far as it has come
+        if options.write or not subset:  # as far as it has come
             PAGE.write_text(page(rows), encoding="utf-8")
 
 

@@ -153,7 +153,7 @@ def _of_folder(folder: Path) -> dict[str, Callable[[], Table]]:
 
 
 def _photograph(name: str, top: int, left: int) -> Given:
-    """Link the pixels of a part of a photograph to their neighbours, by how alike they are."""
+    """Link the pixels of a detail of a photograph to their neighbours, by how alike they are."""
     picture = datasets.load_sample_image(name).mean(axis=2)[top : top + 320, left : left + 400]
     picture = picture.reshape(40, 8, 50, 8).mean(axis=(1, 3))
     graph = img_to_graph(picture)

@@ -172,7 +172,7 @@ def read_only(args: Arguments, rng: Generator) -> str | None:
 
 
 def same_memory(args: Arguments, rng: Generator) -> str | None:
-    """Let two arrays overlap, whole or in part, whatever their dtypes."""
+    """Let two arrays overlap, wholly or partially, whatever their dtypes."""
     found = [i for i in arrays_of(args, 1) if not args[i].dtype.hasobject and args[i].ndim]
     if len(found) < 2:
         return None

@@ -384,7 +384,7 @@ def record() -> tuple[Recorder, list[str]]:
 
 
 def targets(core: types.ModuleType) -> list[str]:
-    """List every function, class, method and property of the module that takes part."""
+    """List every function, class, method and property of the module that is called."""
     names = [n for n, value in vars(core).items() if callable(value) and not n.startswith("_") and n not in LEFT_OUT]
     members = [f"{c}.{m}" for c in CLASSES for m in vars(getattr(core, c)) if not m.startswith("_")]
     return sorted(names + members)

@@ -74,7 +74,7 @@ def fit_sklearn(data: Data, threads: int, *, shape: str, iterations: int) -> Fit
 
 def likelihood(data: Data, result: Fitted, *, shape: str) -> dict[str, float]:
     """The mean log-likelihood of the first rows."""
-    weights, means, factors = (np.asarray(part, dtype=np.float64) for part in result)
+    weights, means, factors = (np.asarray(array, dtype=np.float64) for array in result)
     X = np.asarray(data["X"][:ROWS], dtype=np.float64)
     k, d = means.shape
     log_joint = np.empty((len(X), k))

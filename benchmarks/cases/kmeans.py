@@ -180,8 +180,8 @@ def make_texts(n: int, d: int, k: int, words: int) -> dict[str, np.ndarray]:
 def sparse_rows(data: Data) -> Any:
     from scipy import sparse
 
-    parts = data["data"], data["indices"], data["indptr"]
-    return sparse.csr_array(parts, shape=(len(parts[2]) - 1, data["start"].shape[1]))
+    csr = data["data"], data["indices"], data["indptr"]
+    return sparse.csr_array(csr, shape=(len(csr[2]) - 1, data["start"].shape[1]))
 
 
 def sparse_from(module: str, data: Data, threads: int) -> Any:

@@ -14,8 +14,8 @@ struct Twofold {
 
 // a + b, exactly.
 inline Twofold two_sum(double a, double b) {
-  const double sum = a + b, b_part = sum - a;
-  return {sum, (a - (sum - b_part)) + (b - b_part)};
+  const double sum = a + b, b_high = sum - a;
+  return {sum, (a - (sum - b_high)) + (b - b_high)};
 }
 
 // A number as the sum of two of 26 bits, whose products are exact; up to 2^996 in magnitude.

@@ -66,8 +66,8 @@ class Followers {
 // The kNear clusters of least cost with one, ascending by cost and then by number.
 //
 // All other clusters cost at least `beyond`, and so does whatever they merge into: the cost of a merged cluster is
-// never below the lesser of its parts'. So after merges the nearest cluster is found among what the listed ones have
-// become, as long as that costs less.
+// never below the lesser of its children's. So after merges the nearest cluster is found among what the listed ones
+// have become, as long as that costs less.
 struct NearList {
   struct Entry {
     double cost;
@@ -340,7 +340,7 @@ class Ward {
     });
   }
 
-  // The slot of the cluster that the one of a slot is part of now.
+  // The slot of the cluster into which the one of a slot was merged.
   int32_t current(int32_t slot) const {
     while (into_[static_cast<size_t>(slot)] != slot) slot = into_[static_cast<size_t>(slot)];
     return slot;

@@ -115,7 +115,7 @@ class Cloud<View<const T, 2>> {
         batch.centers.push_back(value);
         batch.candidates.push_back(near_origin(value, j));
       }
-      // Raised by the candidate's part of e; points lower their thresholds by theirs.
+      // Raised by the candidate's share of e; points lower their thresholds by theirs.
       batch.bias.push_back(static_cast<float>(-norm2 / 2 + kappa_ * norm2));
     }
     return batch;

@@ -55,8 +55,8 @@ void Digits::add(double x, int64_t* digits, int64_t stride) const {
   if (high_shifter_ != 0) {
     // rounded − high_shifter_ is exact, both being multiples of 2^(low + bits) below 2^(53 + low + bits), and so is x
     // minus it, which has at most `bits` bits.
-    const double rounded = x + high_shifter_, low_part = x - (rounded - high_shifter_) + low_shifter_;
-    digits[0] += static_cast<int64_t>(std::bit_cast<uint64_t>(low_part) - std::bit_cast<uint64_t>(low_shifter_));
+    const double rounded = x + high_shifter_, low = x - (rounded - high_shifter_) + low_shifter_;
+    digits[0] += static_cast<int64_t>(std::bit_cast<uint64_t>(low) - std::bit_cast<uint64_t>(low_shifter_));
     digits[stride] += static_cast<int64_t>(std::bit_cast<uint64_t>(rounded) - std::bit_cast<uint64_t>(high_shifter_));
     return;
   }

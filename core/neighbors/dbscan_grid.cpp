@@ -72,7 +72,7 @@ class GridDbscan {
       chunk.walk.move_to(block);
       for (int r = 0; r < chunk.walk.rows() && chunk.open.size > 0;) {  // the block's row, then all other rows
         const size_t before = chunk.spans.size();
-        // The block's own row without the block itself, which has been counted: its two parts.
+        // The block's own row without the block itself, which has been counted: the two ranges beside it.
         if (r == 0) {
           const auto [first, end] = chunk.walk.row(r++);
           if (first < block) add_span(chunk.spans, grid_.start_of_block(first), block_begin);

@@ -116,9 +116,9 @@ static void gower_sums(const double* row, const double* panel, const double* wei
       const f64 x = broadcast(row[j]), weight = broadcast(number ? weights[j] : -weights[j]);
       for (int v = 0; v < kVectors; ++v) {
         const f64 y = load(panel + 32 * j + first + v * kLanes);
-        const f64 part = number ? weight * (f64)((i64)(x - y) & magnitude) : select(equal(x, y), f64{}, weight);
+        const f64 term = number ? weight * (f64)((i64)(x - y) & magnitude) : select(equal(x, y), f64{}, weight);
         const i64 gone = equal(y, none);
-        sum[v] += select(gone, f64{}, part);
+        sum[v] += select(gone, f64{}, term);
         mass[v] += select(gone, f64{}, weight);
       }
     }

@@ -109,7 +109,7 @@ TEST("twofold: sums of pairs are right to 3u² of their magnitudes, cancelling o
     if (t % 2 == 0) b = two_sum(-a.high * (1 + static_cast<double>(t % 5) * 2 * kUnit), b.low);
     const Twofold sum = a + b;
     ExactSum exact;
-    for (double part : {a.high, a.low, b.high, b.low, -sum.high, -sum.low}) exact.add(part);
+    for (double term : {a.high, a.low, b.high, b.low, -sum.high, -sum.low}) exact.add(term);
     CHECK(std::fabs(exact.round()) <= 3 * kUnit * kUnit * (std::fabs(a.high) + std::fabs(b.high)));
     CHECK(sum.high == sum.high + sum.low);
   }

@@ -236,12 +236,12 @@ TEST("sum: any order and any grouping give the same words") {
 TEST("sum: plain arrays add up like sums, and keep their value when they carry") {
   std::mt19937_64 random(5);
   const std::vector<double> x = random_doubles(random, 999, 900, 1200);
-  std::array<int64_t, kSumWords> parts[3] = {}, total = {};
-  for (size_t i = 0; i < x.size(); ++i) exact_add(parts[i % 3].data(), x[i]);
-  exact_add(parts[1].data(), kInf);
-  exact_normalise(parts[2].data());
-  for (const auto& part : parts)
-    for (size_t i = 0; i < kSumWords; ++i) total[i] += part[i];
+  std::array<int64_t, kSumWords> partials[3] = {}, total = {};
+  for (size_t i = 0; i < x.size(); ++i) exact_add(partials[i % 3].data(), x[i]);
+  exact_add(partials[1].data(), kInf);
+  exact_normalise(partials[2].data());
+  for (const auto& partial : partials)
+    for (size_t i = 0; i < kSumWords; ++i) total[i] += partial[i];
   CHECK(exact_round(total.data()) == kInf);
   CHECK(total[kPlusInf] == 1 && total[kMinusInf] == 0 && total[kNan] == 0);
   total[kPlusInf] = 0;
@@ -324,11 +324,11 @@ TEST("sum: the alternating harmonic series, for any number of threads") {
     return reduce_chunks<ExactSum>(
         n, 10'007,
         [](int64_t, int64_t begin, int64_t end) {
-          ExactSum part;
-          for (int64_t i = begin; i < end; ++i) part.add((i % 2 == 0 ? 1.0 : -1.0) / static_cast<double>(i + 1));
-          return part;
+          ExactSum partial;
+          for (int64_t i = begin; i < end; ++i) partial.add((i % 2 == 0 ? 1.0 : -1.0) / static_cast<double>(i + 1));
+          return partial;
         },
-        [](ExactSum& total, const ExactSum& part) { total.add(part); }, Run{threads});
+        [](ExactSum& total, const ExactSum& partial) { total.add(partial); }, Run{threads});
   };
   const ExactSum one = series(1);
   // log 2 − 1/(2n) + 1/(4n²) − …; each term is off by at most half an ulp of it, 2^−53 of a harmonic sum

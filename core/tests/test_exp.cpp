@@ -146,10 +146,10 @@ void check_positions(const char* name, Function function, const Values& source) 
   function(x.data(), y.data(), static_cast<int64_t>(x.size()));
   for (size_t begin = 0; begin < 20; ++begin) {
     for (size_t n = 0; n <= 9; ++n) {
-      Values part(n + 1, -7.0);  // one more, which must not be touched
-      function(x.data() + begin, part.data(), static_cast<int64_t>(n));
-      for (size_t i = 0; i < n; ++i) CHECK_SAY(same_bits(part[i], y[begin + i]), name << " n = " << n << ", i = " << i);
-      CHECK_SAY(part[n] == -7.0, name << " wrote beyond n = " << n);
+      Values cut(n + 1, -7.0);  // one more, which must not be touched
+      function(x.data() + begin, cut.data(), static_cast<int64_t>(n));
+      for (size_t i = 0; i < n; ++i) CHECK_SAY(same_bits(cut[i], y[begin + i]), name << " n = " << n << ", i = " << i);
+      CHECK_SAY(cut[n] == -7.0, name << " wrote beyond n = " << n);
     }
   }
   Values in_place = x;

@@ -125,10 +125,10 @@ TEST("rng: a fill has the bits of the single numbers, in any split, order and st
       CHECK_SAY(normal[at] == rng::normal(kSeed, Purpose::sample, index), "index " << index);
     }
     for (const int64_t cut : {1, 2, 3, 16, 17, 255, 256, 257, 699}) {
-      auto parts = normals(kSeed, Purpose::sample, first, cut);
+      auto joined = normals(kSeed, Purpose::sample, first, cut);
       const auto tail = normals(kSeed, Purpose::sample, first + static_cast<uint64_t>(cut), n - cut);
-      parts.insert(parts.end(), tail.begin(), tail.end());
-      CHECK_SAY(parts == normal, "cut at " << cut);
+      joined.insert(joined.end(), tail.begin(), tail.end());
+      CHECK_SAY(joined == normal, "cut at " << cut);
     }
     std::vector<double> strided(static_cast<size_t>(3 * n), -7.0);  // backwards, every third entry
     rng::fill_normal(kSeed, Purpose::sample, first, View<double, 1>{strided.data() + 3 * (n - 1), {n}, {-3}}, Run{});

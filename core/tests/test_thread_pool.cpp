@@ -29,7 +29,7 @@ TEST("pool: a reduction has the same bits for any number of threads") {
     return reduce_chunks<double>(
         static_cast<int64_t>(x.size()), 97,
         [&](int64_t, int64_t b, int64_t e) { return std::accumulate(x.begin() + b, x.begin() + e, 0.0); },
-        [](double& total, double part) { total += part; }, Run{threads});
+        [](double& total, double partial) { total += partial; }, Run{threads});
   };
   const double one = sum(1);
   for (int threads : {2, 3, 8}) CHECK(sum(threads) == one);

@@ -111,7 +111,7 @@ class Condensation {
     for (int64_t i = 1; i <= n_; ++i) {
       if (i % kPollEvery == 0) run.poll();
       const double bar = i < n_ ? bars_(i) : kInfinity;
-      Part done{{weight_of(i - 1), 0}, static_cast<int32_t>(i - 1), -1, true};  // the finished subtree: the row i − 1
+      Subtree done{{weight_of(i - 1), 0}, static_cast<int32_t>(i - 1), -1, true};  // finished: the row i − 1
       while (!stack_.empty() && (stack_.back().height < bar || i == n_)) {
         Node top = stack_.back();
         stack_.pop_back();
@@ -147,14 +147,14 @@ class Condensation {
         const auto [id, bar] = places_[static_cast<size_t>(i)];
         const int64_t row = order_(i);
         cluster(row) = numbers[static_cast<size_t>(id)];
-        leaves(row) = bar < 0 ? core_(row) : bars_(bar);  // the copies of a heavy row part at its core distance
+        leaves(row) = bar < 0 ? core_(row) : bars_(bar);  // the copies of a heavy row separate at its core distance
       }
     });
     return out;
   }
 
  private:
-  struct Part {  // a finished subtree
+  struct Subtree {  // a finished subtree
     Twofold weight;
     int32_t begin;
     int32_t id;  // of the cluster that it is, −1: it is not large
@@ -194,17 +194,17 @@ class Condensation {
     return id;
   }
 
-  void hang(Node& node, Part part) {
-    if (!weights_.empty()) node.weight = node.weight + part.weight;
-    if (part.is_row) {
-      if (const double weight = copies(part.begin, node.height); weight >= least_)
-        part.id = begin_row(part.begin, weight);
+  void hang(Node& node, Subtree subtree) {
+    if (!weights_.empty()) node.weight = node.weight + subtree.weight;
+    if (subtree.is_row) {
+      if (const double weight = copies(subtree.begin, node.height); weight >= least_)
+        subtree.id = begin_row(subtree.begin, weight);
       else
-        waiting_.push_back(part.begin);
+        waiting_.push_back(subtree.begin);
     }
-    if (part.id < 0) return;
+    if (subtree.id < 0) return;
     if (node.large == 0) {
-      node.id = part.id, node.large = 1;
+      node.id = subtree.id, node.large = 1;
       return;
     }
     if (node.large == 1) {  // a split: the cluster around it ends here, seen from above
@@ -212,7 +212,7 @@ class Condensation {
       put_below(node.id, around, node.height);
       node.id = around, node.large = 2;
     }
-    put_below(part.id, node.id, node.height);
+    put_below(subtree.id, node.id, node.height);
   }
   void put_below(int32_t id, int32_t around, double height) {
     found_.parent[static_cast<size_t>(id)] = around;
@@ -220,7 +220,7 @@ class Condensation {
   }
 
   // The node of the rows [begin, end). The root is a cluster, whatever its weight.
-  Part close(const Node& node, int64_t end) {
+  Subtree close(const Node& node, int64_t end) {
     const double weight = weights_.empty() ? static_cast<double>(end - node.begin) : node.weight.high;
     const bool root = end == n_ && stack_.empty();
     if (weight < least_ && node.large == 0 && !root) return {node.weight, node.begin, -1, false};

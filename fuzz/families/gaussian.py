@@ -202,8 +202,8 @@ def blocks_give_the_same_bits(case: Case, model: Any) -> str | None:
     """fit_blocks with any cuts is fit."""
     n = len(case.X)
     cuts = sorted(case.rng(5).integers(0, n + 1, size=2).tolist())
-    parts = [p for p in np.split(np.arange(n), cuts) if len(p)]
-    blocks = [case.X[p] if case.weights is None else (case.X[p], case.weights[p]) for p in parts]
+    chunks = [p for p in np.split(np.arange(n), cuts) if len(p)]
+    blocks = [case.X[p] if case.weights is None else (case.X[p], case.weights[p]) for p in chunks]
     return differs(model, case.make().fit_blocks(lambda: iter(blocks)), ANSWERS)
 
 

@@ -118,13 +118,13 @@ def distances_are_exact(case: Case, model: Any) -> str | None:
     for i in range(min(len(rows), 6)):
         for j in range(len(rows)):
             both = [(c[i], c[j]) for c in exact]
-            parts = [abs(a - b) for a, b in both if a is not None and b is not None]
-            parts += [Fraction(int(a != b)) for a, b in zip(codes[i], codes[j]) if a >= 0 and b >= 0]
-            if not parts:
+            terms = [abs(a - b) for a, b in both if a is not None and b is not None]
+            terms += [Fraction(int(a != b)) for a, b in zip(codes[i], codes[j]) if a >= 0 and b >= 0]
+            if not terms:
                 empty = np.isnan(case.X[[i, j]].astype(float)).all()
                 expected = Fraction(0) if empty else Fraction(1)
             else:
-                expected = sum(parts, Fraction(0)) / len(parts)
+                expected = sum(terms, Fraction(0)) / len(terms)
             if abs(Fraction(float(found[i, j])) - expected) > Fraction(1, 2**48):
                 return f"rows {i} and {j} are {found[i, j]!r} apart, exactly {float(expected)!r}"
     return None

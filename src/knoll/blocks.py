@@ -63,8 +63,8 @@ def open(source: Any, columns: Sequence[str] | None = None, weight: str | None =
     >>> bool((model.cluster_centers_ == knoll.KMeans(3, random_state=0).fit(X).cluster_centers_).all())
     True
     """
-    parts = _parts(source)
-    with parts[0].open(()) as first:
+    sources = _sources(source)
+    with sources[0].open(()) as first:
         names = first.numeric_columns() if columns is None else [str(name) for name in columns]
         names = [name for name in names if name != weight]
         if not names:
@@ -73,9 +73,9 @@ def open(source: Any, columns: Sequence[str] | None = None, weight: str | None =
                 "read, or encode them as numbers."
             )
     wanted = names if weight is None else [*names, weight]
-    for part in parts:
-        part.check(wanted, parts[0].name)
-    return TableBlocks(tuple(parts), tuple(names), weight)
+    for one in sources:
+        one.check(wanted, sources[0].name)
+    return TableBlocks(tuple(sources), tuple(names), weight)
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class TableBlocks:
             yield from self.part(number)
 
     def part(self, number: int) -> Iterator[Any]:
-        """Yield those of one part."""
+        """Yield those of one file."""
         wanted = self.columns if self.weight is None else (*self.columns, self.weight)
         for X in self.parts[number].blocks(wanted):
             yield X if self.weight is None else (X[:, :-1], X[:, -1])
@@ -175,7 +175,7 @@ class _Stream:
         yield from _pieces(_stream_source(self), wanted)
 
 
-def _parts(source: Any) -> list[Any]:
+def _sources(source: Any) -> list[Any]:
     """Find the files, or the stream."""
     if hasattr(source, "__arrow_c_stream__"):
         import pyarrow as pa

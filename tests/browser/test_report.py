@@ -67,7 +67,7 @@ def test_the_page_fits_asks_for_nothing_and_draws_everything(opened, page_file, 
     assert len(curves) >= 5
     assert min(curves) > 200
     paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
-    brightness = sum(int(part) for part in paper.removeprefix("rgb(").removesuffix(")").split(","))
+    brightness = sum(int(channel) for channel in paper.removeprefix("rgb(").removesuffix(")").split(","))
     assert (brightness > 600) == (scheme == "light")
 
 
@@ -183,13 +183,13 @@ def test_text_can_be_read(opened, scheme):
 
 # the contrast of WCAG 2 between text and what is behind it, shades laid over each other
 CONTRAST = """() => {
-  const parts = (text) => text.match(/[\\d.]+/g).map(Number);
+  const channels = (text) => text.match(/[\\d.]+/g).map(Number);
   const light = (rgb) => {
     const [r, g, b] = rgb.map((v) => v / 255).map((v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
     return 0.2126 * r + 0.7152 * g + 0.0722 * b;
   };
   const paper = (node) => {
-    const [r, g, b, alpha = 1] = parts(getComputedStyle(node).backgroundColor);
+    const [r, g, b, alpha = 1] = channels(getComputedStyle(node).backgroundColor);
     if (alpha === 1) return [r, g, b];
     const under = paper(node.parentElement);
     return [r, g, b].map((v, i) => alpha * v + (1 - alpha) * under[i]);
@@ -201,7 +201,7 @@ CONTRAST = """() => {
   for (const name of names) {
     const node = document.querySelector(name);
     if (!node) continue;
-    const ink = parts(getComputedStyle(node).color).slice(0, 3);
+    const ink = channels(getComputedStyle(node).color).slice(0, 3);
     const [a, b] = [light(ink), light(paper(node))].sort((x, y) => y - x);
     found[name] = (a + 0.05) / (b + 0.05);
   }

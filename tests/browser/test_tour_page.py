@@ -26,7 +26,7 @@ def test_the_page_fits_and_is_quiet(opened, screen, scheme):
     widths = page.evaluate("[...document.images].map((image) => [image.naturalWidth, image.clientWidth])")
     assert all(natural > 0 and 200 < shown <= SCREENS[screen]["width"] for natural, shown in widths)
     paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
-    brightness = sum(int(part) for part in paper.removeprefix("rgb(").removesuffix(")").split(","))
+    brightness = sum(int(channel) for channel in paper.removeprefix("rgb(").removesuffix(")").split(","))
     assert (brightness > 600) == (scheme == "light")
     source = page.evaluate("document.images[1].currentSrc === document.images[1].src")
     assert source == (scheme == "light")  # dark pictures are shown in the dark

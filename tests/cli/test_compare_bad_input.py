@@ -223,8 +223,8 @@ def test_a_decompression_bomb(refused, monkeypatch, bomb):
 def test_other_bombs(refused, monkeypatch):
     monkeypatch.setattr(limits, "_BOMB", (1 << 20, 300))
     sink = io.BytesIO()
-    with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as parts:
-        parts.writestr("X.npy", npy(np.zeros((2**18, 2))))
+    with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("X.npy", npy(np.zeros((2**18, 2))))
     assert "unpacks to more than 300 times its size" in refused(sink.getvalue(), name="data.npz")
     monkeypatch.setattr(limits, "free_memory", lambda: 1 << 21)
     assert "half of the memory that is free" in refused(parquet(x=np.zeros(2**18)), name="data.parquet")

@@ -28,7 +28,7 @@ def test_scales_of_blocks_are_those_of_the_table(scale, values):
     elif values == "huge":
         X *= 1e250
     names = ("a", "b", "c")
-    passes = LocalPasses(lambda: (Block(part, None) for part in np.array_split(X, 7)), X.dtype, 2)
+    passes = LocalPasses(lambda: (Block(chunk, None) for chunk in np.array_split(X, 7)), X.dtype, 2)
     found, expected = prepare_blocks(passes, names, scale), Preparation.fit(X, names, scale=scale)
     assert (found.scale, found.center, found.spread) == (expected.scale, expected.center, expected.spread)
 
@@ -60,8 +60,8 @@ def test_a_small_memory_changes_nothing_but_the_way(call, tmp_path, monkeypatch,
 def test_a_pattern_of_files(call, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     X = table()
-    for number, part in enumerate(np.array_split(X, 3)):
-        np.save(tmp_path / f"part-{number}.npy", part)
+    for number, chunk in enumerate(np.array_split(X, 3)):
+        np.save(tmp_path / f"part-{number}.npy", chunk)
     code, stdout, stderr = call("fit", "kmeans", "part-*.npy", "--scale", "none", "--json")
     assert code == 0, stderr
     assert json.loads(stdout)["data"]["rows"] == 9000

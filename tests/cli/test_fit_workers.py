@@ -26,8 +26,8 @@ def files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     X = (rng.normal(size=(9_000, 3)) + 5 * rng.integers(0, 3, size=(9_000, 1))) * [1.0, 100.0, 0.01] + 7
-    for number, part in enumerate(np.array_split(X, 3)):
-        np.save(tmp_path / f"part-{number}.npy", part)
+    for number, chunk in enumerate(np.array_split(X, 3)):
+        np.save(tmp_path / f"part-{number}.npy", chunk)
     return tmp_path
 
 

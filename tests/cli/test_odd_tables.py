@@ -46,16 +46,16 @@ def feather(table, **options) -> bytes:
 
 def archive(**members: bytes) -> bytes:
     sink = io.BytesIO()
-    with zipfile.ZipFile(sink, "w") as parts:
+    with zipfile.ZipFile(sink, "w") as archive:
         for name, content in members.items():
-            parts.writestr(name.replace("__", "/").replace("_", "."), content)
+            archive.writestr(name.replace("__", "/").replace("_", "."), content)
     return sink.getvalue()
 
 
 def tar() -> bytes:
     sink = io.BytesIO()
-    with tarfile.open(fileobj=sink, mode="w") as parts:
-        parts.addfile(tarfile.TarInfo("data.csv"))
+    with tarfile.open(fileobj=sink, mode="w") as archive:
+        archive.addfile(tarfile.TarInfo("data.csv"))
     return sink.getvalue()
 
 

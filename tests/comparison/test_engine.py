@@ -200,7 +200,7 @@ def test_rows_are_sorted_by_content(levels, d):
     assert np.array_equal(content_order(X), np.lexsort(X.T[::-1]))
 
 
-def test_smaller_draws_are_part_of_larger_ones():
+def test_smaller_draws_are_subsets_of_larger_ones():
     order = content_order(np.random.default_rng(0).normal(size=(500, 2)))
     small, large = drawn_rows(order, 50, 3), drawn_rows(order, 200, 3)
     assert len(small) == 50

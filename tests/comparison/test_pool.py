@@ -57,17 +57,17 @@ def prominences_by_hand(labels, edges, heights, tops, shares, k):
     """Join components edge by edge, as lists."""
     out = np.full((k, len(shares)), -1.0)
     for c in range(k):
-        parts = [{i} for i in np.flatnonzero(labels == c)]
-        size = len(parts)
+        components = [{i} for i in np.flatnonzero(labels == c)]
+        size = len(components)
         for (i, j), height in zip(edges, heights, strict=True):
-            a, b = ([p for p in parts if end in p] for end in (i, j))
+            a, b = ([p for p in components if end in p] for end in (i, j))
             if not a or not b or a[0] is b[0]:
                 continue
             low, high = sorted((a[0], b[0]), key=lambda p: max((tops[r], -r) for r in p))
             for s, share in enumerate(shares):
                 if len(low) >= share * size:
                     out[c, s] = max(out[c, s], max(tops[r] for r in low) - height)
-            parts.remove(low)
+            components.remove(low)
             high |= low
     return out
 

@@ -29,9 +29,9 @@ BLOBS = np.concatenate([np.random.default_rng(c).normal(3 * c, 1, size=(70, 5)) 
 def digest(model):
     """Digest the labels and all other arrays of a fitted model but the seconds of its history."""
     arrays = model.to_state()[1]
-    parts = [f"{name}{array.dtype}".encode() + array.tobytes() for name, array in sorted(arrays.items())
+    chunks = [f"{name}{array.dtype}".encode() + array.tobytes() for name, array in sorted(arrays.items())
              if not name.endswith("seconds")]  # fmt: skip
-    return hashlib.sha256(b"".join(parts)).hexdigest()
+    return hashlib.sha256(b"".join(chunks)).hexdigest()
 
 
 def fits(*models):

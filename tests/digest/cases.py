@@ -141,9 +141,9 @@ def _mixed(made: dict[str, NDArray[np.float64]]) -> Iterator[tuple[str, Fit]]:
 
 def _blocks(made: dict[str, NDArray[np.float64]]) -> Iterator[tuple[str, Fit]]:
     X, known = made["plane"], estimators()
-    parts = [X[:50], X[50:51], X[51:]]
+    chunks = [X[:50], X[50:51], X[51:]]
     for name in ("kmeans-auto", "mixture-full", "gaussian"):
-        yield f"{name}/plane/blocks", lambda make=known[name]: make().fit_blocks(lambda: iter(parts))
+        yield f"{name}/plane/blocks", lambda make=known[name]: make().fit_blocks(lambda: iter(chunks))
 
 
 def _sparse(made: dict[str, NDArray[np.float64]]) -> Iterator[tuple[str, Fit]]:

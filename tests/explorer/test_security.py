@@ -103,7 +103,7 @@ def test_a_request_that_another_site_caused_is_refused(client, site):
     assert status(request(client.page, more=own)) == 200
 
 
-def test_files_are_no_part_of_other_sites(client):
+def test_other_sites_cannot_load_our_files(client):
     embedded = ["Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: no-cors", "Sec-Fetch-Dest: script"]
     assert is_refused(request(client.page, method="GET", path="/explorer.js", more=embedded, body=b""))
     framed = ["Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: iframe"]

@@ -140,11 +140,11 @@ def test_a_split_divides_by_the_plain_estimator(session):
     session.fit("kmeans", n_clusters=3)
     rows = session.labels == 1
     session.split(1, 3)
-    parts = KMeans(3, n_init=2, random_state=0).fit(session.source.points[rows]).labels_
+    subclusters = KMeans(3, n_init=2, random_state=0).fit(session.source.points[rows]).labels_
     found = session.labels[rows]
     assert set(found) == {1, 3, 4}
-    for part in range(3):
-        assert len(set(found[parts == part])) == 1
+    for subcluster in range(3):
+        assert len(set(found[subclusters == subcluster])) == 1
     np.testing.assert_array_equal(session.labels[~rows], session.undo().labels[~rows])
 
 

@@ -273,8 +273,8 @@ def test_any_cuts_give_the_same_bits(seed, n, cuts, shape):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", KnollWarning)
         whole = GaussianMixture(2, **parameters).fit(X)
-        parts = GaussianMixture(2, **parameters).fit_blocks(lambda: np.split(X, sorted(cuts)))
-    assert_same_bits(whole, parts, (*PARAMETERS, "lower_bounds_", "noise_weight_", "noise_box_"))
+        by_blocks = GaussianMixture(2, **parameters).fit_blocks(lambda: np.split(X, sorted(cuts)))
+    assert_same_bits(whole, by_blocks, (*PARAMETERS, "lower_bounds_", "noise_weight_", "noise_box_"))
 
 
 @pytest.mark.parametrize("shape", [*SHAPES, "fixed"])

@@ -212,7 +212,7 @@ def test_memories_have_a_limit(monkeypatch):
     X = rows_of("plain", 20_000, np.float64)
     state, evaluated = lloyd.start(X[:20]), []
     for memory in (0, memory_size(8192, 3, 20), 1 << 30):
-        local = LocalPasses(lambda: (Block(part, None) for part in np.array_split(X, 2)), X.dtype, 1, memory=memory)
+        local = LocalPasses(lambda: (Block(chunk, None) for chunk in np.array_split(X, 2)), X.dtype, 1, memory=memory)
         found = [local.total(lloyd._partial, state) for _ in range(3)]
         assert all((each.sums.round() == found[0].sums.round()).all() for each in found)
         evaluated.append(found[-1].distances)

@@ -149,7 +149,7 @@ def test_the_linear_kernel_is_kmeans(seed, n, d, k):
 
 @settings(deadline=None, max_examples=40)
 @given(seed=seeds, n=st.integers(5, 60), k=st.integers(2, 5))
-def test_where_the_linear_kernel_parts_from_kmeans_there_is_a_tie(seed, n, k):
+def test_where_the_linear_kernel_differs_from_kmeans_there_is_a_tie(seed, n, k):
     """On a lattice k-means compares distances to rounded centres; one step later only tied rows may differ."""
     X, labels = cloud(seed, n, 2, lattice=True), start(seed, n, k)
     centers = np.array([X[labels == c].mean(axis=0) for c in range(k)])

@@ -188,12 +188,12 @@ def test_any_cuts_give_the_bits_of_the_whole(seed, n, d, k, cuts, weighted, by_n
     init = "k-means++" if by_name else X[:k] + np.where(np.arange(k) == 1, 1e3, 0.0)[:, None]
     whole = KMeans(k, init=init, random_state=5).fit(X, sample_weight=weights)
     pairs = list(zip(np.split(X, sorted(cuts)), np.split(weights, sorted(cuts))))
-    parts = KMeans(k, init=init, random_state=5).fit_blocks(lambda: pairs)
-    same(whole, parts, "cluster_centers_", "inertia_", "n_iter_", "cluster_weights_")
+    by_blocks = KMeans(k, init=init, random_state=5).fit_blocks(lambda: pairs)
+    same(whole, by_blocks, "cluster_centers_", "inertia_", "n_iter_", "cluster_weights_")
     for name in ("objective", "changed"):
-        np.testing.assert_array_equal(whole.history_[name], parts.history_[name])
-    assert not hasattr(parts, "labels_")
-    np.testing.assert_array_equal(parts.predict(X), whole.labels_)
+        np.testing.assert_array_equal(whole.history_[name], by_blocks.history_[name])
+    assert not hasattr(by_blocks, "labels_")
+    np.testing.assert_array_equal(by_blocks.predict(X), whole.labels_)
 
 
 @settings(deadline=None, max_examples=40)

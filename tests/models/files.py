@@ -10,7 +10,7 @@ from typing import Any
 MAGIC = b"\x89knoll\r\n"
 
 
-def parts(data: bytes) -> tuple[dict[str, Any], bytes]:
+def split(data: bytes) -> tuple[dict[str, Any], bytes]:
     """Header, and the bytes of the arrays."""
     (length,) = struct.unpack_from("<Q", data, 16)
     start = -(-(32 + length) // 64) * 64

@@ -91,14 +91,14 @@ def test_another_major_version_is_reported_before_anything_else(put, small, majo
 
 
 def test_a_later_minor_version_is_read(put, small):
-    header, arrays = files.parts(small)
+    header, arrays = files.split(small)
     path = put(files.forged({**header, "novelty": [1]}, arrays, version=(1, 9)))
     assert models.read(path).estimator.n_clusters == 2
     assert models.inspect(path).format == "1.9"
 
 
 def test_a_file_of_a_later_knoll_says_so(put, small):
-    header, arrays = files.parts(small)
+    header, arrays = files.split(small)
     later = {**header, "knoll": "99.1.0", "parameters": {**header["parameters"], "warp": 9}}
     with pytest.raises(ModelFileError, match=r"written by knoll 99\.1\.0 and this is .*'warp'.*Upgrade knoll\."):
         models.read(put(files.forged(later, arrays)))
@@ -188,7 +188,7 @@ def edited(header, **entry):
     ],
 )
 def test_forged_tables_of_arrays_are_refused(put, small, entry, words):
-    header, arrays = files.parts(small)
+    header, arrays = files.split(small)
     assert list(header["arrays"])[-1] == LABELS
     refused(put(files.forged(edited(header, **entry), arrays)), words)
 
@@ -207,7 +207,7 @@ def test_forged_tables_of_arrays_are_refused(put, small, entry, words):
     ],
 )
 def test_forged_headers_are_refused(put, small, change, words):
-    header, arrays = files.parts(small)
+    header, arrays = files.split(small)
     refused(put(files.forged({**header, **change}, arrays)), words)
 
 
@@ -227,7 +227,7 @@ def test_forged_headers_are_refused(put, small, change, words):
     ],
 )
 def test_states_that_make_no_estimator_are_refused(put, small, change, words):
-    header, arrays = files.parts(small)
+    header, arrays = files.split(small)
     with pytest.raises(ModelFileError, match=words):
         models.read(put(files.forged(json.dumps({**header, **change}).replace("Infinity", "1e400").encode(), arrays)))
 
@@ -242,15 +242,15 @@ def test_states_that_make_no_estimator_are_refused(put, small, change, words):
         ("fitted", "its header has no parameters or no fitted attributes"),
     ],
 )
-def test_every_part_of_the_header_is_needed(put, small, missing, words):
-    header, arrays = files.parts(small)
+def test_every_field_of_the_header_is_needed(put, small, missing, words):
+    header, arrays = files.split(small)
     path = put(files.forged({name: value for name, value in header.items() if name != missing}, arrays))
     with pytest.raises(ModelFileError, match=words):
         models.inspect(path)
 
 
 def test_inspect_refuses_entries_that_it_cannot_show(put, small):
-    header, arrays = files.parts(small)
+    header, arrays = files.split(small)
     path = put(files.forged({**header, "fitted": {"a_": {"strange": 1}}}, arrays))
     with pytest.raises(ModelFileError, match=r"its header has the unknown entry {'strange': 1}"):
         models.inspect(path)
@@ -299,7 +299,7 @@ def test_brackets_in_text_are_no_nesting(tmp_path):
 
 @pytest.mark.parametrize("length", [1 << 40, 1 << 63, (1 << 64) - 1])
 def test_a_header_longer_than_the_file_is_refused(put, small, length):
-    header, arrays = files.parts(small)
+    header, arrays = files.split(small)
     refused(put(files.forged(header, arrays, length=length)), rf"its header has {length} bytes")
 
 
@@ -319,7 +319,7 @@ def test_values_that_no_array_has_are_refused(put, tmp_path):
 
 
 def test_a_preparation_must_make_sense(put, small):
-    header, arrays = files.parts(small)
+    header, arrays = files.split(small)
     good = models.Preparation.fit([[1.0, 2.0]], ["a", "b"]).plain()
     assert models.read(put(files.forged({**header, "preparation": good}, arrays))).preparation is not None
     for change in (
@@ -335,7 +335,7 @@ def test_a_preparation_must_make_sense(put, small):
 def test_sparse_arrays_that_point_outside_are_refused(put, tmp_path):
     X = np.arange(20.0).repeat(2)[:, None] + np.arange(3)
     knoll.save(knoll.DBSCAN(eps=0.5, min_samples=2).fit(scipy.sparse.csr_array(X)), tmp_path / "m.knoll")
-    header, arrays = files.parts((tmp_path / "m.knoll").read_bytes())
+    header, arrays = files.split((tmp_path / "m.knoll").read_bytes())
     entry = header["arrays"]["fitted.components_.indices"]
     assert entry["dtype"] == "<i4"
     for value in (3, -1, 2**31 - 1):
@@ -347,7 +347,7 @@ def test_sparse_arrays_that_point_outside_are_refused(put, tmp_path):
 
 def test_labels_that_number_no_centre_are_refused(put, tmp_path):
     knoll.save(knoll.KernelKMeans(2, sigma=1.0, random_state=0).fit([[0.0], [1.0], [8.0]]), tmp_path / "m.knoll")
-    header, arrays = files.parts((tmp_path / "m.knoll").read_bytes())
+    header, arrays = files.split((tmp_path / "m.knoll").read_bytes())
     entry = header["arrays"]["fitted.center_labels_"]
     for value in (2, -1, 2**31 - 1):
         lies = bytearray(arrays)
@@ -467,7 +467,7 @@ def test_what_does_not_fit_together_is_named(model, change, words, tmp_path, put
 
 def test_the_forger_forges_well(put, small):
     """What the tests above change is what they mean to change."""
-    header, arrays = files.parts(small)
+    header, arrays = files.split(small)
     again = models.read(put(files.forged(header, arrays))).estimator
     assert again.cluster_centers_.tolist() == [[0.25, 1.0], [9.0, 8.75]]
     assert files.resigned(small) == small

@@ -109,7 +109,7 @@ def test_files_without_clusters_stay_as_they_were(tmp_path):
     knoll.save(knoll.KMeans(2, random_state=0).fit(X), tmp_path / "m.knoll")
     data = (tmp_path / "m.knoll").read_bytes()
     assert struct.unpack_from("<HH", data, 8) == (1, 0)
-    assert "relabeling" not in files.parts(data)[0]
+    assert "relabeling" not in files.split(data)[0]
     assert models.inspect(tmp_path / "m.knoll").clusters is None
 
 
@@ -126,7 +126,7 @@ def test_files_without_clusters_stay_as_they_were(tmp_path):
     ],
 )  # fmt: skip
 def test_forged_clusters_are_refused(put, small, plain, words):
-    header, arrays = files.parts(small)
+    header, arrays = files.split(small)
     path = put(files.forged({**header, "relabeling": plain}, arrays, version=(2, 0)))
     with pytest.raises(ModelFileError, match=f"is damaged: .*{words}"):
         models.read(path)

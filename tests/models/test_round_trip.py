@@ -107,8 +107,8 @@ def assert_same(a, b, where="model"):
         assert b.flags.aligned
     elif scipy.sparse.issparse(a):
         assert a.shape == b.shape
-        for part in ("data", "indices", "indptr"):
-            assert_same(getattr(a, part), getattr(b, part), f"{where}.{part}")
+        for field in ("data", "indices", "indptr"):
+            assert_same(getattr(a, field), getattr(b, field), f"{where}.{field}")
     elif isinstance(a, dict):
         assert list(a) == list(b), where
         for name in a:

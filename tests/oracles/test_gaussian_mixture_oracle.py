@@ -247,7 +247,7 @@ def test_a_constant_column_has_the_variance_that_reg_covar_gives_it(init):
         np.testing.assert_allclose(last, 1e-6, rtol=1e-12)
 
 
-def test_a_given_part_of_the_start_is_kept_beside_a_named_rest():
+def test_an_array_of_the_start_is_kept_beside_a_named_method():
     X = cloud(5, 300, 2, 2)
     given_start = start(5, X, 2)
     for name, fitted in (("weights_init", "weights_"), ("means_init", "means_"), ("precisions_init", "precisions_")):

@@ -76,10 +76,10 @@ def test_the_pure_steps_are_the_references(seed):
     origin = X.mean(axis=0)
     about = lloyd.TotalScatter(origin, float(((X - origin) ** 2).sum()), float(len(X)))
     for mean in (s for s in reference.kmeans(X, start) if s.step == "M step"):
-        parts = [lloyd.partial(Block(part, None), state, 1) for part in np.split(X, [7, 20, 21])]
-        total = parts[0]
-        for part in parts[1:]:
-            total = total.merge(part)
+        sums = [lloyd.partial(Block(chunk, None), state, 1) for chunk in np.split(X, [7, 20, 21])]
+        total = sums[0]
+        for one in sums[1:]:
+            total = total.merge(one)
         assert total.rows == 50
         state, report = lloyd.finish(total, state, about)
         np.testing.assert_array_equal(state.centers, mean.mu)
@@ -217,15 +217,15 @@ def test_partial_fit_follows_the_rule_of_mini_batches(container):
     weights = np.random.default_rng(0).uniform(0.1, 2, size=900)
     batches = [(X[i : i + 90], weights[i : i + 90]) for i in range(0, 900, 90)]
     model = KMeans(5, init=X[:5])
-    for part, w in batches:
-        model.partial_fit(container(part), sample_weight=w)
+    for batch, w in batches:
+        model.partial_fit(container(batch), sample_weight=w)
     centers, counts = plain_partial_fit(batches, X[:5])
     np.testing.assert_allclose(model.cluster_centers_, centers, rtol=1e-12)
     np.testing.assert_allclose(model.cluster_weights_, counts, rtol=1e-13)
     np.testing.assert_array_equal(model.labels_, model.predict(container(batches[-1][0])))
     theirs = sklearn.cluster.MiniBatchKMeans(5, init=X[:5], n_init=1, reassignment_ratio=0)
-    for part, w in batches:
-        theirs.partial_fit(part, sample_weight=w)
+    for batch, w in batches:
+        theirs.partial_fit(batch, sample_weight=w)
     np.testing.assert_allclose(model.cluster_centers_, theirs.cluster_centers_, rtol=1e-10)
 
 

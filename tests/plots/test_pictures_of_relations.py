@@ -102,8 +102,8 @@ def test_more_columns_have_the_marginal_of_the_density():
     points = rng.normal(0, 5, (50, 2))
     expected = np.zeros(50)
     for weight, mean, variance in zip(model.weights_, model.means_, model.covariances_):
-        part = np.eye(3)[:, :2].T @ (variance * np.eye(3)) @ np.eye(3)[:, :2]
-        expected += weight * multivariate_normal(mean[:2], part).pdf(points)
+        marginal = np.eye(3)[:, :2].T @ (variance * np.eye(3)) @ np.eye(3)[:, :2]
+        expected += weight * multivariate_normal(mean[:2], marginal).pdf(points)
     turned = plane.points(np.column_stack([points, np.full(50, model.weights_ @ model.means_[:, 2])]))
     np.testing.assert_allclose(np.exp(flat.score_samples(turned)), expected, rtol=0.05)
     ax = plots.density(model, X, level=1e-4)

@@ -270,7 +270,7 @@ def test_the_verdict_turns(name: str, monkeypatch: Patch) -> None:
     assert certificate.verdict == "fails", str(certificate)
 
 
-def test_no_plane_parts_the_circles_but_one_does_once_lifted() -> None:
+def test_no_plane_separates_the_circles_but_one_does_once_lifted() -> None:
     data = knoll.datasets.load("circles")
     certificate = relations.get("kernel-trick").certify(data.X, labels=data.y)
     assert certificate.numbers["a plane separates the two groups of rows"] is False

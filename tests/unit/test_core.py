@@ -23,9 +23,9 @@ finite = st.floats(allow_nan=False, allow_infinity=False)
 def exact_sum(values, split=0) -> float:
     """Σ values through the moments kernel: one row per value about origin 0, and the first moment is their sum."""
     halves = []
-    for part in (values[:split], values[split:]):
+    for half in (values[:split], values[split:]):
         sums = np.zeros((_core.SUM_WORDS, 3), dtype=np.int64)
-        for value in part:  # one call each: nothing is added in float64
+        for value in half:  # one call each: nothing is added in float64
             _core.add_moments(np.array([[value]]), None, np.zeros(1), sums, 1)
         halves.append(sums)
     _core.exact_merge(halves[0], halves[1], 1)

@@ -19,7 +19,7 @@ def rounded(sums):
     return out
 
 
-class Parts(LocalPasses):
+class Chunks(LocalPasses):
     """These very blocks: small ones are not joined."""
 
     def __init__(self, blocks, threads):
@@ -111,7 +111,7 @@ def test_the_farthest_points_move(name, form):
             mass += np.bincount(labels, block.weights, minlength=k)
         expected = transcribed(blocks, centers, mass == 0)
         for threads in (1, 2):
-            passes = Parts(blocks, threads)
+            passes = Chunks(blocks, threads)
             moved = relocate(passes, centers, mass == 0)
             if expected is None:
                 assert moved is None
@@ -134,7 +134,7 @@ def test_the_farthest_points_move(name, form):
 
 
 def scattered(X):
-    """The same matrix in compressed rows whose entries stand in no order, each in two parts, zeros stored."""
+    """The same matrix in compressed rows whose entries stand in no order, each split in two, zeros stored."""
     n, d = X.shape
     order = np.argsort(np.random.default_rng(n).random((n, 2 * d)), axis=1)
     half = np.hstack([X / 2, X / 2])

@@ -230,10 +230,10 @@ def test_blocks_give_the_bits_of_one_array(cuts, weighted):
         for block, w in zip(np.split(X, cuts), np.split(weights, cuts)):
             yield (block, w) if weighted else block
 
-    parts = Gaussian().fit_blocks(blocks)
-    assert (parts.mean_ == whole.mean_).all()
-    assert (parts.covariance_ == whole.covariance_).all()
-    assert parts.weight_ == whole.weight_
+    by_blocks = Gaussian().fit_blocks(blocks)
+    assert (by_blocks.mean_ == whole.mean_).all()
+    assert (by_blocks.covariance_ == whole.covariance_).all()
+    assert by_blocks.weight_ == whole.weight_
 
 
 def test_blocks_of_a_file(tmp_path):

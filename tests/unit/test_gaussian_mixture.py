@@ -333,7 +333,7 @@ def test_samples_have_the_statistics_of_the_model():
         assert (np.diff(labels) >= 0).all()
         eye = np.eye(2)
         for c in range(2):
-            part = points[labels == c]
+            sample = points[labels == c]
             sigma = {
                 "full": model.covariances_[c],
                 "tied": model.covariances_,
@@ -341,9 +341,9 @@ def test_samples_have_the_statistics_of_the_model():
                 "spherical": model.covariances_[c] * eye,
                 "fixed": 1.3 * eye,
             }[shape]
-            assert len(part) / 40_000 == pytest.approx(model.weights_[c], abs=0.015)
-            np.testing.assert_allclose(part.mean(axis=0), model.means_[c], atol=0.05)
-            np.testing.assert_allclose(np.cov(part.T), sigma, atol=0.08)
+            assert len(sample) / 40_000 == pytest.approx(model.weights_[c], abs=0.015)
+            np.testing.assert_allclose(sample.mean(axis=0), model.means_[c], atol=0.05)
+            np.testing.assert_allclose(np.cov(sample.T), sigma, atol=0.08)
         np.testing.assert_array_equal(points, model.sample(40_000, random_state=1)[0])
 
 
@@ -358,9 +358,9 @@ def test_blocks_larger_than_the_sample_start_from_some_of_the_rows(monkeypatch):
     order = [int(np.linalg.norm(whole.means_ - m, axis=1).argmin()) for m in a.means_]
     np.testing.assert_allclose(a.means_, whole.means_[order], atol=1e-3)
     weights = np.random.default_rng(0).uniform(0.5, 2, size=len(X))
-    parts = list(zip(np.array_split(X, 5), np.array_split(weights, 5), strict=True))
+    chunks = list(zip(np.array_split(X, 5), np.array_split(weights, 5), strict=True))
     start = {"weights_init": [0.3, 0.3, 0.4], "means_init": X[:3], "precisions_init": np.stack([np.eye(2)] * 3)}
-    c = GaussianMixture(3, **start).fit_blocks(lambda: parts)
+    c = GaussianMixture(3, **start).fit_blocks(lambda: chunks)
     d = GaussianMixture(3, **start).fit(X, sample_weight=weights)
     assert c.covariances_.tobytes() == d.covariances_.tobytes()
     np.testing.assert_array_equal(c.predict(X), d.labels_)

@@ -29,7 +29,7 @@ def column(*values):
 # ---- answers -------------------------------------------------------------------------------------------------------
 
 
-def test_rings_that_no_line_parts():
+def test_rings_that_no_line_separates():
     rng = np.random.default_rng(0)
     angle = rng.uniform(0, 2 * np.pi, size=300)
     ring = np.repeat([0, 1], [100, 200])

@@ -349,8 +349,8 @@ def test_partial_fit_goes_on_after_fit(X):
 
 def test_partial_fit_alone_is_a_whole_estimator(X):
     model = KMeans(4, random_state=0)
-    for part in np.array_split(X, 5):
-        model.partial_fit(part)
+    for batch in np.array_split(X, 5):
+        model.partial_fit(batch)
     assert model.n_steps_ == model.n_iter_ == 5
     assert model.history_["iteration"].tolist() == [1, 2, 3, 4, 5]
     assert {len(column) for column in model.history_.values()} == {5}

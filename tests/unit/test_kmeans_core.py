@@ -236,7 +236,7 @@ def test_clouds_far_apart_are_left_to_float32(algorithm, d, clouds, dtype):
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_clouds_that_part_later_are_measured_from_several_pivots(algorithm):
+def test_clouds_that_separate_later_are_measured_from_several_pivots(algorithm):
     """At first every cloud has one centre, the others are far out, and one pivot is enough."""
     rng = np.random.default_rng(10)
     n = 20_000
@@ -330,28 +330,28 @@ def test_compressed_rows_give_what_dense_rows_give(dtype, index):
     X.data -= 0.5
     X.data[:20] = 0.0  # stored zeros
     for i in range(X.shape[0]):  # indices in any order
-        part = slice(X.indptr[i], X.indptr[i + 1])
+        entries = slice(X.indptr[i], X.indptr[i + 1])
         order = rng.permutation(X.indptr[i + 1] - X.indptr[i])
-        X.indices[part], X.data[part] = X.indices[part][order], X.data[part][order]
+        X.indices[entries], X.data[entries] = X.indices[entries][order], X.data[entries][order]
     D = X.toarray()
-    parts = (X.data, X.indices.astype(index), X.indptr.astype(index), X.shape[1])
+    csr = (X.data, X.indices.astype(index), X.indptr.astype(index), X.shape[1])
     k = 11
     centers = D[rng.choice(len(D), k, replace=False)].astype(np.float64) + 0.01
     weights = rng.integers(0, 3, len(D)).astype(float)
     labels, d2 = np.empty(len(D), np.int32), np.empty(len(D))
-    _core.assign_csr(*parts, centers, labels, d2, 2)
+    _core.assign_csr(*csr, centers, labels, d2, 2)
     expected_labels, expected_d2, _ = assign(D, centers)
     np.testing.assert_array_equal(labels, expected_labels)
     np.testing.assert_array_equal(d2, expected_d2)
     sums, expected = np.zeros((2, _core.SUM_WORDS, k * 41), np.int64)
-    _core.add_cluster_sums_csr(*parts, weights, labels, sums, 2)
+    _core.add_cluster_sums_csr(*csr, weights, labels, sums, 2)
     _core.add_cluster_sums(D, weights, labels, expected, 2)
     np.testing.assert_array_equal(round_sums(sums, k), round_sums(expected, k))
-    rows = sparse.csr_array((X.data, parts[1], parts[2]), shape=X.shape)
+    rows = sparse.csr_array((X.data, csr[1], csr[2]), shape=X.shape)
     for how in ("add_scatter", "add_exact_scatter"):
         assert scatter(rows, weights, centers[0], 2, how) == scatter(D, weights, centers[0], 1, how)
     out, dense = np.empty((2, len(D), k))
-    _core.center_distances_csr(*parts, centers, out, 2)
+    _core.center_distances_csr(*csr, centers, out, 2)
     _core.center_distances(D, centers, dense, 2)
     np.testing.assert_array_equal(out, dense)
     np.testing.assert_array_equal(dense, np.sqrt(one_distance(D, centers)))
@@ -436,10 +436,10 @@ def test_steps_of_compressed_rows_are_those_of_dense_rows(algorithm, dtype, inde
 
 
 def test_entries_that_name_one_column_add_up():
-    parts = (np.array([1e16, 1.0, -1e16, 2.0]), np.array([0, 1, 0, 0], np.int32), np.array([0, 4], np.int32), 2)
+    csr = (np.array([1e16, 1.0, -1e16, 2.0]), np.array([0, 1, 0, 0], np.int32), np.array([0, 4], np.int32), 2)
     centers = np.array([[1e16, 1.0], [2.0, 1.0], [0.0, 0.0]])
     labels, d2 = np.empty(1, np.int32), np.empty(1)
-    _core.assign_csr(*parts, centers, labels, d2, 1)
+    _core.assign_csr(*csr, centers, labels, d2, 1)
     assert labels[0] == 1
     assert d2[0] == 0.0
 

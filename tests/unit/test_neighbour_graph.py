@@ -88,7 +88,7 @@ def test_a_full_matrix_of_distances_gives_the_links_of_its_points(name):
     for queries in (X[:5], X[::-1], X + 0.01):
         some = given.predict(distances(queries, X))
         assert some.shape == (len(queries),)
-        if name == "a cloud":  # copies fall apart, and a given graph does not tell where the parts are
+        if name == "a cloud":  # copies fall apart, and a given graph does not have its components
             assert len(np.unique([some, own.predict(queries)], axis=1).T) <= 3  # one label for one
 
 

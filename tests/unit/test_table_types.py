@@ -50,7 +50,7 @@ CELLS = {
     "one value": (["x", "x", ""], "constant", []),
     "nothing": (["", "n/a"], "empty", []),
 }  # fmt: skip
-# cells that are as they are, since their number matters; type, and a part of the reason
+# cells that are as they are, since their number matters; type, and a phrase of the reason
 OTHERS = {
     "identifiers": ([f"u{i}" for i in range(30)], "id", "an identifier, a different text in every row"),
     "free text": ([f"the customer called about bill {i}" for i in range(30)], "text", "free text"),

@@ -1,6 +1,6 @@
 """The source distribution builds a wheel, and the wheel works where the source was never seen.
 
-One test, since its stages hang together and the build is the slow part. What knoll depends on is not
+One test, since its stages depend on each other and the build is the slow part. What knoll depends on is not
 downloaded again: the fresh environment looks into the running one for it, after its own packages.
 """
 

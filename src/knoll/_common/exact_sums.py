@@ -90,12 +90,12 @@ class ExactSums:
         planes = np.concatenate([each.whole()[numbers] for each in (self, other)], axis=1)
         size = len(self)
         assert planes.shape[1] == len(group)
-        parts = []
+        sums = []
         for columns in (slice(0, size), slice(size, None)):
-            part = np.zeros((len(numbers), m), dtype=np.int64)
-            part[:, group[columns]] = planes[:, columns]
-            parts.append(self._of_planes(numbers, part))
-        return parts[0].merge(parts[1])
+            plane = np.zeros((len(numbers), m), dtype=np.int64)
+            plane[:, group[columns]] = planes[:, columns]
+            sums.append(self._of_planes(numbers, plane))
+        return sums[0].merge(sums[1])
 
     def whole(self, copy: bool = False) -> Ints:
         """Return all words, (SUM_WORDS, m), zero where none are in use."""

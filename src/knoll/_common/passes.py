@@ -71,7 +71,7 @@ class Memory:
     _value: Any = None
 
     def take(self) -> Any:
-        """Return what was kept, which is then no longer here: two parts never share it. None: nothing was."""
+        """Return what was kept, which is then no longer here: two partial steps never share it. None: nothing was."""
         value, self._value = self._value, None
         return value
 

@@ -66,9 +66,9 @@ def main(args: Sequence[str] | None = None) -> int:
         package = (error.name or "").partition(".")[0]
         if package not in (*EXTRA, *EXPLORE):
             return _report_bug(error)
-        part, extra = ("knoll explore", "explore") if package in EXPLORE else ("the command line", "cli")
+        feature, extra = ("knoll explore", "explore") if package in EXPLORE else ("the command line", "cli")
         return _print_error(
-            f'{part} needs {package}, which is not installed. Run: pip install "knoll[{extra}]"', USER_ERROR
+            f'{feature} needs {package}, which is not installed. Run: pip install "knoll[{extra}]"', USER_ERROR
         )
     except Exception as error:
         if _is_known(error):

@@ -223,7 +223,7 @@ _SMALL_LEAD = 0.15  # of the score, up to which another answer is defensible
 
 
 def _small_clusters(scaled: Floats, order: Ints, seed: int, threads: int) -> int:
-    """Count small clusters in a part of a table that is large and has few columns, as far as there are many."""
+    """Count small clusters in a table that is large and has few columns, as far as there are many."""
     if len(scaled) <= PROBE or scaled.shape[1] > _FEW_COLUMNS:
         return 0
     return count_small_clusters(np.ascontiguousarray(scaled[drawn_rows(order, PROBE, seed)]), threads)
@@ -419,7 +419,7 @@ def _no_answer(failures: Sequence[Failure], found: Sequence[Partition]) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """Say why a method gave no answer; errors that are not ours name their type, since their message may mean little."""
+    """Report why a method gave no answer; errors that are not ours with their type: the message may mean little."""
     return str(error) if isinstance(error, KnollError) else f"it cannot be fitted to these rows ({error})"
 
 
@@ -467,27 +467,27 @@ class _Limit:
         remaining = self._share(1.0, 2)
         return None if remaining is None else min(remaining, _OTHER_SCALINGS * self.budget)
 
-    def _share(self, part: float, among: int) -> float | None:
+    def _share(self, fraction: float, among: int) -> float | None:
         if math.isinf(self.budget):
             return None
-        remaining = self.begun + part * self.budget - time.perf_counter()
+        remaining = self.begun + fraction * self.budget - time.perf_counter()
         return max(_LEAST_SECONDS, remaining / among)
 
 
 class _Watch:
-    """Reports progress: each part of the work counts as what it is expected to take, in whichever order they come."""
+    """Reports progress: each task counts as what it is expected to take, in whichever order they come."""
 
     def __init__(self, progress: Callable[[Event], None] | None, begun: float, plan: Plan) -> None:
         self.progress, self.begun = progress, begun
         if progress is not None:
             progress(Event("plan", str(plan), 0.0, None, peak_memory()))
-        self.parts, self.total = plan.parts, sum(plan.parts.values())
+        self.tasks, self.total = plan.tasks, sum(plan.tasks.values())
         self.done, self.current = 0.0, 0.0
 
-    def begin(self, method: str, part: str, stage: str) -> None:
-        """Report that the last part is done and another one begins."""
+    def begin(self, method: str, task: str, stage: str) -> None:
+        """Report that the last task is done and another one begins."""
         self.done += self.current
-        self.current = self.parts.pop((method, part), 0.0)
+        self.current = self.tasks.pop((method, task), 0.0)
         self._report(method, stage, min(1.0, self.done / self.total))
 
     def end(self) -> None:

@@ -259,7 +259,7 @@ def content_order(points: NDArray[Any]) -> Indices:
 
 
 def drawn_rows(order: Indices, size: int, seed: int, after: int = 0) -> Indices:
-    """Draw so many rows, in order of content; smaller draws are part of larger ones.
+    """Draw so many rows, in order of content; smaller draws are subsets of larger ones.
 
     With `after` the draw begins where one of that size has ended, as far as there are so many rows.
     """

@@ -47,8 +47,8 @@ class Plan:
         return sum(route.seconds for route in self.routes.values())
 
     @property
-    def parts(self) -> dict[tuple[str, str], float]:
-        """The work, each part with the seconds that it may take: answers of each method, the judge, fits."""
+    def tasks(self) -> dict[tuple[str, str], float]:
+        """The work, each task with the seconds that it may take: answers of each method, the judge, fits."""
         of_subsample = 0.2 + 1e-7 * self.subsample**2
         answers = {(name, "answers"): 4 * METHODS[name].answer_seconds * of_subsample for name in self.routes}
         fits = {(name, "fit"): 0.1 * of_subsample + route.seconds for name, route in self.routes.items()}

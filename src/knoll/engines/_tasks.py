@@ -1,4 +1,4 @@
-"""What runs on a worker: reading partitions, applying parts to blocks, merging; and what blocks remember there.
+"""What runs on a worker: reading partitions, applying partial steps to blocks, merging; and what blocks remember there.
 
 States and statistics travel as pickles of our own: arrays that dask takes from its messages may begin at any byte, and
 kernels want them aligned. Blocks stay arrays of dask, which moves them if it must; they are copied where that is so.
@@ -28,7 +28,7 @@ _KEPT = 4  # passes whose memories a worker keeps
 # ---- partitions ----------------------------------------------------------------------------------------------------
 
 
-def read_part(build: Build, table: Any, number: int, width: int) -> Block:
+def read_partition(build: Build, table: Any, number: int, width: int) -> Block:
     """Read one partition of a table, all of it."""
     build.require(_worker())
     blocks = []

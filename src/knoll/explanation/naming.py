@@ -47,10 +47,10 @@ def _joined(words: Sequence[tuple[str, str]]) -> str:
     out: dict[str, list[str]] = {}
     for adjective, noun in words:
         out.setdefault(adjective, []).append(noun)
-    parts = [
+    clauses = [
         f"{adjective} {' and '.join(nouns)}" if adjective else ", ".join(nouns) for adjective, nouns in out.items()
     ]
-    return ", ".join(parts)
+    return ", ".join(clauses)
 
 
 def _numbered(names: list[str]) -> list[str]:

@@ -179,7 +179,7 @@ def _interval(here: Floats, others: Floats, lower: Floats, upper: Floats) -> dic
     )
     direction = "low" if bounds[0] is None else "high" if bounds[1] is None else "medium" if inside else "extreme"
     if not inside:
-        shares = [1 - part for part in shares]
+        shares = [1 - portion for portion in shares]
     facts |= {"effect": effect, "distinctive": _distinctive(effect, n, m), "direction": direction}
     return facts | {"bounds": bounds, "share": shares[0], "share_others": shares[1]}
 
@@ -242,8 +242,8 @@ def _describe_levels(column: CategoryColumn, facts: dict[str, Any]) -> tuple[str
         return f"{column.name} missing", "no value"
     alone = facts["effect"] == 0 and all(level.others == 0 for level in levels)
     gained = [level for level in levels if level.share > level.others][:_LEVELS] or list(levels[:1])
-    parts = [_one_level(level, alone) for level in gained]
-    return f"{column.name} {parts[0]}", ", ".join(parts)
+    clauses = [_one_level(level, alone) for level in gained]
+    return f"{column.name} {clauses[0]}", ", ".join(clauses)
 
 
 def _one_level(level: LevelShare, alone: bool) -> str:

@@ -77,8 +77,8 @@ def encoded(columns: Sequence[AnyColumn]) -> Floats:
     ends = np.cumsum(widths)
     out = np.empty((len(columns[0].missing), ends[-1]))
     for column, end, width in zip(columns, ends, widths, strict=True):
-        part = out[:, end - width : end]
-        part[:] = _standardised(column.values)[:, None] if isinstance(column, NumberColumn) else _indicators(column)
+        columns_out = out[:, end - width : end]
+        columns_out[:] = _standardised(column.values)[:, None] if isinstance(column, NumberColumn) else _indicators(column)
     return out
 
 
@@ -156,8 +156,8 @@ def _border(
             far = squares[block, None] + squares[None, own] - 2 * sample[block] @ sample[own].T
             far[rows[block, None] == rows[None, own]] = np.inf  # not itself
             k = min(_NEAR, max(1, len(own) - 1))
-            part = np.partition(far, k - 1, axis=1)[:, :k] if len(own) > k else far
-            near[block, g] = np.sqrt(np.maximum(part, 0)).mean(axis=1)
+            nearest = np.partition(far, k - 1, axis=1)[:, :k] if len(own) > k else far
+            near[block, g] = np.sqrt(np.maximum(nearest, 0)).mean(axis=1)
     for g in clusters:
         own = np.flatnonzero(at == g)
         others = near[own].copy()
@@ -244,5 +244,5 @@ def _why(column: AnyColumn, profile: ColumnProfile, row: int) -> str:
         assert profile.quartiles is not None
         low, high = column.format(profile.quartiles[0]), column.format(profile.quartiles[2])
         return f"{column.name} {column.text(row)}, half of the cluster {low} to {high}"
-    part = next((level.share for level in profile.levels if level.value == column.text(row)), 0.0)
-    return f"{column.name} {column.text(row)}, {share(part)} of the cluster"
+    frequency = next((level.share for level in profile.levels if level.value == column.text(row)), 0.0)
+    return f"{column.name} {column.text(row)}, {share(frequency)} of the cluster"

@@ -94,4 +94,5 @@ def _density(session: Session, answer: Answer, row: int) -> dict[str, Any]:
         return {"kind": "core", "within": within, "text": f"{within} rows lie within ε, itself included: core."}
     row_type = "border" if answer.labels[row] >= 0 else "noise"
     reason = "but a core row does" if row_type == "border" else "and no core row does"
-    return {"kind": row_type, "within": within, "text": f"Only {within} of {needed} rows lie within ε, {reason}: {row_type}."}
+    text = f"Only {within} of {needed} rows lie within ε, {reason}: {row_type}."
+    return {"kind": row_type, "within": within, "text": text}

@@ -488,7 +488,7 @@ class Session:
         )
 
     def split(self, cluster: int | None = None, into: int = 2, *, group: Group | None = None) -> Self:
-        """Split a cluster into parts by k-means, or make a cluster of a group of rows."""
+        """Split a cluster by k-means, or make a cluster of a group of rows."""
         if group is not None:
             return self.move(group, edits.next_label(self.labels))
         if cluster is None:
@@ -499,13 +499,13 @@ class Session:
             raise InvalidParameter(f"into must be from 2 to the {int(rows.sum())} rows of the cluster, got {into}.")
         points = self.source.points[rows]
         model = KMeans(int(into), n_init=2, random_state=self.source.seed, n_jobs=self.source.n_jobs).fit(points)
-        parts = model.labels_.astype(np.int64)
+        subclusters = model.labels_.astype(np.int64)
         origin = f"cluster {cluster} divided into {into} by k-means"
         return self._edit(
             "split",
             f"split cluster {cluster} into {into}",
             f"s.split({cluster}, {into})",
-            lambda one, _: edits.divide(one.labels, one.notes, rows, parts, origin),
+            lambda one, _: edits.divide(one.labels, one.notes, rows, subclusters, origin),
             since,
         )
 

@@ -178,7 +178,7 @@ def _tour(session: Session, frames: int) -> Floats:
 
 
 def _turned(a: Floats, b: Floats) -> Callable[[float], Floats]:
-    """Return the plane at each part of the way from a to b, turned by the principal angles between them."""
+    """Return the plane at each fraction of the way from a to b, turned by the principal angles between them."""
     u, cosines, v = np.linalg.svd(a @ b.T)
     angles = np.arccos(np.clip(cosines, -1.0, 1.0))
     begin, end = u.T @ a, v @ b
@@ -186,8 +186,8 @@ def _turned(a: Floats, b: Floats) -> Callable[[float], Floats]:
     length = np.linalg.norm(across, axis=1, keepdims=True)
     across = np.divide(across, length, out=np.zeros_like(across), where=length > 1e-12)
 
-    def turn(part: float) -> Floats:
-        at = part * angles[:, None]
+    def turn(fraction: float) -> Floats:
+        at = fraction * angles[:, None]
         return np.asarray(u @ (np.cos(at) * begin + np.sin(at) * across))
 
     return turn

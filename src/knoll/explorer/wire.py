@@ -37,7 +37,7 @@ _ENTRY = {"name", "dtype", "shape", "offset", "bytes"}
 
 @dataclass(frozen=True)
 class Frame:
-    """One part of an answer."""
+    """One message of an answer."""
 
     kind: str  # "progress", "preview", "part", "result" or "error"
     fields: Mapping[str, Any] = field(default_factory=dict)

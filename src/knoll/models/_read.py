@@ -357,7 +357,7 @@ def _version(header: dict[str, Any], *, strict: bool = True) -> str:
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d{1,9}", version)[:3])
+    return tuple(int(number) for number in re.findall(r"\d{1,9}", version)[:3])
 
 
 def _reason(error: ModelFileError) -> str:

@@ -157,8 +157,8 @@ def _crossed(clusters: Sequence[Cluster]) -> list[dict[str, Any]]:
         shares = [{level.value: level.share for level in _of(cluster, name).levels} for cluster in clusters]
         total: dict[str, float] = {}
         for cluster, one in zip(clusters, shares, strict=True):
-            for value, part in one.items():
-                total[value] = total.get(value, 0.0) + part * cluster.size
+            for value, portion in one.items():
+                total[value] = total.get(value, 0.0) + portion * cluster.size
         levels = sorted(total, key=lambda value: (-total[value], value))
         rows = [
             (value, [(share(one.get(value, 0.0)), min(10, round(10 * one.get(value, 0.0)))) for one in shares])

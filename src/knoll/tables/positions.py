@@ -1,6 +1,6 @@
 """Latitude and longitude as positions: recognised by name and range, put on a plane or a sphere in kilometres.
 
-Rows within a part of the Earth go to a plane by Lambert's azimuthal equal-area projection about their centre c: the
+Rows within a region of the Earth go to a plane by Lambert's azimuthal equal-area projection about their centre c: the
 distance from c to a point at the angle θ becomes the chord 2R sin(θ/2). At that point lengths are cos(θ/2) of the true
 ones towards c and 1/cos(θ/2) across, so areas, and with them densities, are right. A cap and its image are convex, so
 distances of rows within the angle θ of c are right up to the factor 1/cos(θ/2), `Position.distortion`. Where it exceeds

@@ -9,7 +9,7 @@
 | category | text with at most 100 levels, on average on two rows or more; whole numbers in a column named as a code |
 | left out | identifiers, free text, single values, classes, nearly empty columns, what other columns say already |
 
-The order of rows plays no part. `knoll.reference.column_type` has the rules in plain Python.
+The order of rows does not matter. `knoll.reference.column_type` has the rules in plain Python.
 """
 
 from __future__ import annotations
@@ -427,7 +427,7 @@ def _of_amounts(name: str, texts: Texts, decimal: str) -> Column | None:
 
 
 def _mixture(name: str, texts: Texts, numbers: Bools) -> Column:
-    """Return a column in which a good part, but not most, of the cells are numbers."""
+    """Return a column in which many, but not most, of the cells are numbers."""
     share = _share(texts.share(numbers))
     examples = f"{texts.example(numbers)}, {texts.example(~numbers)}"
     return Column(name, "mixed", reason=f"text and numbers mixed ({share} numbers: {examples})")

@@ -94,13 +94,13 @@ def influences(Z: Floats, loadings: Floats, n_numeric: int, blocks: Sequence[sli
     A score is divided among the columns by their covariance with it.
     """
     own = Z[:, :n_numeric].var(axis=0)  # (p,)
-    parts = np.zeros(n_numeric + len(blocks))
-    parts[:n_numeric] = own
+    shares = np.zeros(n_numeric + len(blocks))
+    shares[:n_numeric] = own
     if loadings.shape[1]:
         scores = Z @ loadings  # (n, r)
         each = loadings * (Z.T @ scores) / len(Z)  # (D, r): the sums of the columns are the variances of the scores
         whole = np.array([each[block].sum() for block in blocks])
         total = float(scores.var(axis=0).sum())
         seen = whole.clip(min=0.0)
-        parts[n_numeric:] = total * seen / seen.sum() if seen.sum() > 0 else 0.0
-    return parts / parts.sum() if parts.sum() > 0 else parts
+        shares[n_numeric:] = total * seen / seen.sum() if seen.sum() > 0 else 0.0
+    return shares / shares.sum() if shares.sum() > 0 else shares
