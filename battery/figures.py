@@ -109,7 +109,7 @@ def _of_structured(good: Sequence[Choice], judge: Judge) -> str:
 
 
 def _of_leads(good: Sequence[Choice]) -> list[str]:
-    """Say how often the second answer is the better one, by the lead of the first."""
+    """Report how often the second answer is the better one, by the lead of the first."""
     lines = []
     for low, high in itertools.pairwise(_LEADS):
         some = [c for c in good if low <= c.lead < high]
@@ -128,8 +128,8 @@ def _of_structureless(bare: Sequence[Choice], judge: Judge) -> str:
     leads = {recipe: np.array([c.lead_of_one for c in bare if c.recipe == recipe]) for recipe in recipes}
     every = np.concatenate(list(leads.values()))
     each = ", ".join(
-        f"{recipe} {(of <= judge.clear_lead).sum()}+{((of > judge.clear_lead) & (of <= judge.none_lead)).sum()}/{len(of)}"
-        for recipe, of in leads.items()
+        f"{name} {(of <= judge.clear_lead).sum()}+{((of > judge.clear_lead) & (of <= judge.none_lead)).sum()}/{len(of)}"
+        for name, of in leads.items()
     )
     return (
         f"\n  {len(every)} sets without clusters: called clusters {100 * np.mean(every <= judge.clear_lead):.1f} %, "

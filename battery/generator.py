@@ -572,7 +572,9 @@ def _factors(rng: Rng) -> Made:
     n = max(_count(rng, median=400), 30 * k)
     shift = rng.normal(size=(k, latent)) * rng.uniform(1.5, 4.0)
     sizes = _sizes(rng, n, k, 12)
-    clusters = [s + rng.normal(size=(m, latent)) * np.exp(rng.normal(0, 0.3, size=latent)) for s, m in zip(shift, sizes)]
+    clusters = [
+        s + rng.normal(size=(m, latent)) * np.exp(rng.normal(0, 0.3, size=latent)) for s, m in zip(shift, sizes)
+    ]
     Z, y = _join(clusters)
     X = Z @ rng.normal(size=(latent, d)) / np.sqrt(latent) + rng.uniform(0.2, 0.9) * rng.normal(size=(len(Z), d))
     return Made(_measured(rng, X), [y], noise=False, rotate=False)

@@ -70,7 +70,7 @@ def page(groups: dict[str, Sequence[Record]], machine: str) -> str:
         "`make battery` runs `knoll.compare` on sets with known clusters: those of battery/sets.py, each from two "
         "seeds, and tables and generated sets of scikit-learn, whose classes need not be clusters. None of them was "
         "trained on. Scores are adjusted Rand indices over the sets with clusters, the best over the reference "
-        "labelings. `knoll.compare` does not know the number of clusters unless the line says so. scikit-learn's "
+        "labelings. `knoll.compare` does not know the number of clusters unless the line states it. scikit-learn's "
         "methods see columns of unit variance. Rows of background noise are not scored; rows labelled as noise count "
         "as one more cluster. `python -m battery --data FOLDER` does the same for a folder of `*.data.gz` files with "
         "`*.labels0.gz` beside them. How the choice is made: "

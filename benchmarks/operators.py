@@ -168,7 +168,7 @@ def row(point: GridPoint) -> list[str]:
 
 
 def rows_of(text: str) -> dict[tuple[int, int, float], list[str]]:
-    """Read the table of a page again: where, and what its cells say."""
+    """Read the table of a page again: where, and what its cells contain."""
     found = {}
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]

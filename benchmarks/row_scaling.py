@@ -42,7 +42,7 @@ from knoll.spectral.solve import solve
 SCALINGS = ("unit", "degree", "none")
 PARTITIONS = ("kmeans", "discretize", "cluster_qr")
 SEEDS = (0, 1, 2)
-ROWS = 300  # of a table, unless --rows says otherwise; larger ones are sampled
+ROWS = 300  # of a table, without --rows; larger ones are sampled
 HALVES = ("development", "judging")
 PEER = "scikit-learn"
 BATTERY = (

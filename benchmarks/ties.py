@@ -84,7 +84,7 @@ def rows_changed(first: np.ndarray, second: np.ndarray) -> int:
 
 
 def shuffled(X: np.ndarray, fit: Labeller, shuffles: int) -> str:
-    """Fit shuffled rows, and say how many labels change at most, and how often the number of clusters does."""
+    """Fit shuffled rows, and report how many labels change at most, and how often the number of clusters does."""
     rng = np.random.default_rng(0)
     labels = fit(X)
     worst = other = 0
@@ -116,8 +116,8 @@ def page(rows: int, few: int, shuffles: int) -> list[str]:
         splits, tied = tied_splits(X)
         counted.append((name, splits, tied, f"{100 * tied / splits:.1f}" if splits else "–"))
     lines += table((f"{rows} rows", "splits", "with a third subtree", "%"), counted)
-    said = "matched with those of the rows in order: the most rows that changed; how often the number of clusters did."
-    lines += ["", f"Labels after {shuffles} shuffles of {few} rows, {said}", ""]
+    caption = "matched with those of the rows in order: most rows changed; how often the number of clusters did."
+    lines += ["", f"Labels after {shuffles} shuffles of {few} rows, {caption}", ""]
     changed = []
     for name, X in tables(few).items():
         for method in ("eom", "leaf"):

@@ -33,7 +33,7 @@ def save_data(data: Data, folder: Path) -> None:
 
 
 def timed(case: Case, contestant: Contestant, data: Data, threads: int) -> dict[str, object]:
-    """Run the contestant on the data and say how long, how much memory, and how good."""
+    """Run the contestant on the data and report how long, how much memory, and how good."""
     began = time.time()
     for module in contestant.needs:
         importlib.import_module(module)

@@ -10,7 +10,7 @@ import numpy as np
 
 from knoll import KMeans, datasets, metrics, plots
 
-# 1500 points in the plane, drawn from a mixture of three Gaussians; data.y says which one each came from.
+# 1500 points in the plane, drawn from a mixture of three Gaussians; data.y reports which one each came from.
 data = datasets.load("x1500")
 k = len(np.unique(data.y))
 

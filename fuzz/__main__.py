@@ -62,7 +62,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--cases", type=int, default=None, help="for each family, instead of seconds")
     p.add_argument("--seed", type=int, default=None, help="of the first case (default: drawn, and printed)")
     p.add_argument("--jobs", type=int, default=1, help="families at a time (default: 1)")
-    p.add_argument("--inside", default=None, help=argparse.SUPPRESS)  # the file where a family tells its seed
+    p.add_argument("--inside", default=None, help=argparse.SUPPRESS)  # the file where a family records its seed
     return p
 
 

@@ -36,7 +36,7 @@ LIMIT = 20.0  # seconds for a call
 START_LIMIT = 300.0  # seconds for imports, which take long under sanitizers
 REFUSALS = (TypeError, ValueError, MemoryError, OverflowError)
 VALID, ACCEPTED, REFUSED, WRONG = range(4)  # columns of the counts
-# Arguments (their numbers) that say how much is to be done: more than this is not wrong, only long.
+# Arguments (their numbers) that set how much is to be done: more than this is not wrong, only long.
 AMOUNTS = {
     "LloydMemory": {0: 10**5, 1: 100, 2: 1000},
     "ascend": {6: 1000},
@@ -126,7 +126,7 @@ class Calls:
         return function, seed, *changed(seed, rng)
 
     def describe(self, number: int) -> str:
-        """Say what call this is."""
+        """Describe the call."""
         function, seed, args, words = self.at(number)
         shown = ", ".join(
             f"{a.dtype}{list(a.shape)}" if isinstance(a, np.ndarray) else repr(a) for a in (*args,)
@@ -248,12 +248,12 @@ def main(
             spent, how = watch(worker, board, max(left, 1.0))
             worker.end()
             left -= spent
-            said = worker.errors.read_text(errors="replace")
+            output = worker.errors.read_text(errors="replace")
             if board[0] < 0:
-                raise RuntimeError(f"the worker did not begin: {how}\n{said}")
+                raise RuntimeError(f"the worker did not begin: {how}\n{output}")
             first = int(board[0]) + 1
-            if how is not None and not any(words in said for words in TOO_LARGE):
-                result.faults.append(f"{how}: {calls.describe(first - 1)}\n{said[-4000:]}")
+            if how is not None and not any(words in output for words in TOO_LARGE):
+                result.faults.append(f"{how}: {calls.describe(first - 1)}\n{output[-4000:]}")
                 if len(result.faults) >= most_faults:
                     break
         result.counts = np.array(result.counts)

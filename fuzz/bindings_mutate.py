@@ -1,6 +1,6 @@
 """Changes that make a valid call wrong, or unusual: lengths, strides, dtypes, contents, aliasing, numbers, None.
 
-A mutation takes the list of a call's arguments and a random generator, changes some of them and says what it did; it
+A mutation takes the list of a call's arguments and a random generator, changes some of them and reports what it did; it
 returns None where it does not apply. Every array is a copy that the call may write to.
 """
 
@@ -285,8 +285,8 @@ _SHARES = np.array([share for _, share in MUTATIONS]) / sum(share for _, share i
 
 
 def mutate(args: Arguments, rng: Generator) -> list[str]:
-    """Change some of the arguments in place; say how."""
-    said: list[str] = []
+    """Change some of the arguments in place; return how."""
+    changes: list[str] = []
     for _ in range(20):
         mutation = MUTATIONS[int(rng.choice(len(MUTATIONS), p=_SHARES))][0]
         try:
@@ -294,7 +294,7 @@ def mutate(args: Arguments, rng: Generator) -> list[str]:
         except Exception:  # NumPy's own: a second change may not apply to what the first has made, such as dates
             continue
         if words is not None:
-            said.append(words)
-        if said and rng.random() < 0.6:
+            changes.append(words)
+        if changes and rng.random() < 0.6:
             break
-    return said
+    return changes

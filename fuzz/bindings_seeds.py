@@ -46,7 +46,7 @@ class Seed:
     before: list[Seed] = field(default_factory=list)
 
     def key(self) -> tuple[Any, ...]:
-        """Tell apart calls that may take different paths; equal keys are recorded once."""
+        """Distinguish calls that may take different paths; equal keys are recorded once."""
         owner = () if self.owner is None else self.owner.key()
         return (self.name, owner, len(self.before), *(sketch(a) for a in (*self.args, *self.kwargs.values())))
 

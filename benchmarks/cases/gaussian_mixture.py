@@ -14,7 +14,7 @@ import numpy as np
 
 from benchmarks.case import Case, Contestant, Data, Quality, Target, register
 
-ROWS = 20_000  # judged rows: the likelihood of a few is as telling, and cheap
+ROWS = 20_000  # judged rows: the likelihood of a few is as informative, and cheap
 
 
 def blobs(n: int, d: int, k: int, std: float) -> tuple[np.ndarray, np.ndarray]:

@@ -30,7 +30,7 @@ void pack_rows(View<const T, 2> x,  // in  (rows, d)
     for (int64_t j = 0; j < d; ++j) out[r * d + j] = static_cast<double>(x(r, j));
 }
 
-// Centres and weighs rows of any layout into strips: what center_rows of simd/tile-inl.hpp says. `scratch` is for rows
+// Centres and weighs rows of any layout into strips: as center_rows of simd/tile-inl.hpp does. `scratch` is for rows
 // that are not contiguous.
 template <class T>
 void center_rows(View<const T, 2> x,     // in  (rows, d)

@@ -120,7 +120,7 @@ class Cloud<View<const T, 2>> {
     }
     return batch;
   }
-  // What weigh_tiles of kmeans/seeding-inl.hpp says.
+  // What weigh_tiles of kmeans/seeding-inl.hpp computes.
   void weigh(int64_t first, int64_t tiles, const Batch& batch, const float* weights, int64_t weights_step,
              const double* error, uint32_t* hits, float* gains, double* errors) const {
     kernels().seeding.weigh_tiles(tile(first), d_, tiles, batch.candidates.data(), batch.bias.data(),

@@ -107,7 +107,7 @@ Digits::Rounded Digits::nearest(const int64_t* sums) const {
   // Digits in [0, 2^bits) of the magnitude.
   uint64_t digits[kMost];
   const int64_t mask = (int64_t{1} << bits_) - 1;
-  // Sums of digits are signed and up to 2^61; the carry out of the highest says the sign of the whole.
+  // Sums of digits are signed and up to 2^61; the carry out of the highest is the sign of the whole.
   const auto carry_all = [&](int64_t sign) {
     int64_t carry = 0;
     for (int i = 0; i < count_; ++i) {

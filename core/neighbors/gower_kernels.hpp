@@ -5,7 +5,7 @@
 
 namespace knoll {
 
-// The columns as panels hold them: numbers, then a byte for each column that says whether a row has it, then the levels
+// The columns as panels hold them: numbers, then a byte for each column: whether a row has it, then the levels
 // of the categories in bytes, as many for each as its levels take. Columns of one weight are a group of at most 255.
 struct GowerShape {
   int64_t numbers;            // columns of numbers

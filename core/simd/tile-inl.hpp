@@ -15,8 +15,8 @@ KNOLL_INLINE f64 load_some_as_f64(const T* p) {
              Count > 2 ? static_cast<double>(p[Count > 2 ? 2 : 0]) : 0.0, 0.0};
 }
 
-// V vectors of columns, all rows: what center_rows says. Centre and sums stay in registers. Of the last vector `Last`
-// lanes are columns.
+// V vectors of columns, all rows: as center_rows documents. Centre and sums stay in registers. Of the last vector
+// `Last` lanes are columns.
 template <int V, int Last, class T>
 KNOLL_INLINE void center_strip(const T* x, int64_t stride, int64_t rows, const double* center, const double* weights,
                                double* out, double* weighted, int64_t height, double* sums) {

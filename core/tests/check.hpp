@@ -1,4 +1,4 @@
-// A very small test harness: TEST("name") { CHECK(x == y); }. A failing check says where and goes on.
+// A very small test harness: TEST("name") { CHECK(x == y); }. A failing check reports where and goes on.
 #pragma once
 
 #include <cstdio>
@@ -52,8 +52,8 @@ inline bool quick() {
   do {                                                                                   \
     if (!(condition)) knoll_test::fail(__FILE__, __LINE__, "CHECK failed: " #condition); \
   } while (0)
-// As CHECK, with more to say: CHECK_SAY(a < b, "i = " << i).
-#define CHECK_SAY(condition, message)                         \
+// As CHECK, with a message: CHECK_MSG(a < b, "i = " << i).
+#define CHECK_MSG(condition, message)                         \
   do {                                                        \
     if (!(condition)) {                                       \
       std::ostringstream text;                                \

@@ -100,7 +100,7 @@ TEST("ascent: ends, steps and weights are those of the definition, at every leve
       for (double level : {0.0, 1.0, 3.0, 9.0, 1e9})
         for (int64_t limit : {int64_t{0}, int64_t{1}, int64_t{3}, int64_t{1000}}) {
           const AscentRules rules{lattice ? 2.0 : 1.1, level, 0, limit};
-          CHECK_SAY(ascended(x, {}, d, rules, Run{1}) == plain(x, d, rules),
+          CHECK_MSG(ascended(x, {}, d, rules, Run{1}) == plain(x, d, rules),
                     "lattice " << lattice << " d " << d << " level " << level << " limit " << limit);
         }
     }

@@ -51,7 +51,7 @@ class Sums {
     exponents_ = column_exponents(x, Run{2});
     for (int t = 0; t < 3; ++t) deltas.push_back(std::make_unique<ClusterDelta>(exponents_, largest_, *totals));
   }
-  // Rounded from the units where they hold everything; what the words say must be the same.
+  // Rounded from the units where they hold everything; the words must give the same.
   std::vector<double> rounded() {
     for (auto& delta : deltas) delta->flush();
     const auto count = totals->k * (d_ + 1);
@@ -110,7 +110,7 @@ void join_and_leave(const std::string& dataset, int64_t d, bool weighted, bool b
   const auto check = [&] {
     const auto got = sums.rounded();
     for (size_t c = 0; c < got.size(); ++c)
-      CHECK_SAY(got[c] == expected[c].round(),
+      CHECK_MSG(got[c] == expected[c].round(),
                 dataset << (weighted ? ", weighted" : "") << (sizeof(T) == 4 ? ", float32" : "") << ", d " << d);
   };
   for (int64_t i = 0; i < n; ++i) move(i, static_cast<int64_t>(random() % static_cast<uint64_t>(k)));
@@ -165,7 +165,7 @@ TEST("cluster sums: compressed rows add up to what dense rows do, over all magni
           add_cluster_sums(sparse, w, vector_view<const int32_t>(labels.data(), n), sums, Run{2});
         exact_round_columns(sums, vector_view(rounded[form].data(), k * (d + 1)));
       }
-      CHECK_SAY(rounded[0] == rounded[1], dataset);
+      CHECK_MSG(rounded[0] == rounded[1], dataset);
     }
   }
 }

@@ -103,14 +103,14 @@ TEST("dbscan: every backend, border and number of threads gives the definition's
       for (const char* backend : {"auto", "grid", "tree", "tiles"}) {
         if (std::string(backend) == "grid" && (d > 5 || negative)) continue;
         for (int threads : {1, 3})
-          CHECK_SAY(answer(x, d, eps, level, weights, border, backend, threads) == expected,
+          CHECK_MSG(answer(x, d, eps, level, weights, border, backend, threads) == expected,
                     "trial " << trial << ' ' << backend << " threads " << threads);
       }
     }
   }
 }
 
-TEST("dbscan: cells weigh exactly where float64 sums cannot tell") {
+TEST("dbscan: cells weigh exactly where float64 sums cannot decide") {
   // Ten times a tenth are 1 + 2^−54·10, which rounds to 1; added one after the other they are less.
   std::vector<double> x;
   for (int i = 0; i < 10; ++i) x.push_back(i % 2 == 0 ? 0.0 : 0.9);  // two cells of five

@@ -145,7 +145,7 @@ TEST("sum: rounds to the nearest double, over all magnitudes") {
       if (std::isinf(x.back())) x.pop_back();
     }
     const double r = exact(x);
-    CHECK_SAY(nearest(Wide::sum(x), r), "repeat " << repeat << ", n " << x.size() << ", result " << r);
+    CHECK_MSG(nearest(Wide::sum(x), r), "repeat " << repeat << ", n " << x.size() << ", result " << r);
   }
 }
 
@@ -163,7 +163,7 @@ TEST("sum: ties go to even, and a far bit breaks them") {
     const double half = (std::nextafter(std::fabs(x), kInf) - std::fabs(x)) / 2;
     for (double third : {0.0, tiny, -tiny}) {
       const std::vector<double> terms{x, x < 0 ? -half : half, third};
-      CHECK_SAY(nearest(Wide::sum(terms), exact(terms)), x);
+      CHECK_MSG(nearest(Wide::sum(terms), exact(terms)), x);
     }
   }
 }

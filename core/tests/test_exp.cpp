@@ -108,7 +108,7 @@ Values log_arguments() {
   return x;
 }
 
-// The largest error of each table over the values; says where it lies when it is too large.
+// The largest error of each table over the values; reports where it lies when it is too large.
 void measure(const char* name, const Values& x, Function knoll::Kernels::* function,
              long double (*truth)(long double)) {
   const auto tables = knoll::all_kernels();
@@ -125,7 +125,7 @@ void measure(const char* name, const Values& x, Function knoll::Kernels::* funct
   }
   for (size_t t = 0; t < tables.size(); ++t) {
     std::printf("%s %s: max %.2f ulp over %zu values\n", name, tables[t]->name, worst[t], x.size());
-    CHECK_SAY(worst[t] <= kAllowed, name << " of " << tables[t]->name << " at " << std::hexfloat << where[t]);
+    CHECK_MSG(worst[t] <= kAllowed, name << " of " << tables[t]->name << " at " << std::hexfloat << where[t]);
   }
 }
 
@@ -148,13 +148,13 @@ void check_positions(const char* name, Function function, const Values& source) 
     for (size_t n = 0; n <= 9; ++n) {
       Values cut(n + 1, -7.0);  // one more, which must not be touched
       function(x.data() + begin, cut.data(), static_cast<int64_t>(n));
-      for (size_t i = 0; i < n; ++i) CHECK_SAY(same_bits(cut[i], y[begin + i]), name << " n = " << n << ", i = " << i);
-      CHECK_SAY(cut[n] == -7.0, name << " wrote beyond n = " << n);
+      for (size_t i = 0; i < n; ++i) CHECK_MSG(same_bits(cut[i], y[begin + i]), name << " n = " << n << ", i = " << i);
+      CHECK_MSG(cut[n] == -7.0, name << " wrote beyond n = " << n);
     }
   }
   Values in_place = x;
   function(in_place.data(), in_place.data(), static_cast<int64_t>(x.size()));
-  for (size_t i = 0; i < x.size(); ++i) CHECK_SAY(same_bits(in_place[i], y[i]), name << " in place, i = " << i);
+  for (size_t i = 0; i < x.size(); ++i) CHECK_MSG(same_bits(in_place[i], y[i]), name << " in place, i = " << i);
 }
 
 }  // namespace

@@ -231,9 +231,9 @@ TEST("kmeans int8: steps by groups give the labels of direct differences, with t
               }
               return label;
             };
-            CHECK_SAY(memory.labels()(i) == nearest(&x[static_cast<size_t>(i * d)]), dataset << ", step " << step);
+            CHECK_MSG(memory.labels()(i) == nearest(&x[static_cast<size_t>(i * d)]), dataset << ", step " << step);
             if (step % 4 == 0)
-              CHECK_SAY(narrow.labels()(i) == nearest(&x32[static_cast<size_t>(i * d)]), dataset << ", step " << step);
+              CHECK_MSG(narrow.labels()(i) == nearest(&x32[static_cast<size_t>(i * d)]), dataset << ", step " << step);
           }
           std::vector<double> sums(static_cast<size_t>(k * (d + 1)));
           memory.round_sums(vector_view(sums.data(), k * (d + 1)), Run{1});

@@ -56,7 +56,7 @@ void check_near(const Numbers& out, const std::vector<long double>& truth, doubl
   long double worst = 0;
   for (size_t i = 0; i < out.size(); ++i)
     worst = std::isfinite(out[i]) ? std::max(worst, std::fabs(out[i] - truth[i])) : 1e300L;
-  CHECK_SAY(worst <= tolerance, what << ": off by " << static_cast<double>(worst));
+  CHECK_MSG(worst <= tolerance, what << ": off by " << static_cast<double>(worst));
 }
 
 Numbers applied(const KernelPoints& points, const KernelRule& rule, const Numbers& b, int64_t m, Run run = {}) {
@@ -224,7 +224,7 @@ TEST(
               CHECK(std::fabs(residual) <= 1e-8 + 1e-13);
             }
           }
-        CHECK_SAY(off <= 2e-14 * static_cast<double>(std::max<int64_t>(n, 100)) / 100, "off by " << off);
+        CHECK_MSG(off <= 2e-14 * static_cast<double>(std::max<int64_t>(n, 100)) / 100, "off by " << off);
         CHECK(largest <= 1e-8);
         auto sorted = f.pivots;
         std::sort(sorted.begin(), sorted.end());
@@ -249,7 +249,7 @@ TEST(
               residual[static_cast<size_t>(i * n + j)] -=
                   row[static_cast<size_t>(i)] * row[static_cast<size_t>(j)] / pivot;
         }
-        CHECK_SAY(r <= greedy + greedy / 4 + 2, "rank " << r << ", greedy " << greedy);
+        CHECK_MSG(r <= greedy + greedy / 4 + 2, "rank " << r << ", greedy " << greedy);
       }
     }
 }

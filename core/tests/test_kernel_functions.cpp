@@ -95,7 +95,7 @@ TEST("kernel values: every function against long double, both orders and both la
               }
               // one ulp of the value and of the exponent, d of the distance, and a few for the power's logarithm
               const double ulps = 3 + static_cast<double>(e) * (static_cast<double>(d) * b + 4 * b + 4);
-              CHECK_SAY(near(value, std::exp(-e), ulps * 0x1p-52),
+              CHECK_MSG(near(value, std::exp(-e), ulps * 0x1p-52),
                         function << a << ' ' << b << " d " << d << " at " << e);
               continue;
             }
@@ -149,7 +149,7 @@ TEST("kernel values: scales of 1e±150 change nothing, powers of two not a bit, 
                   small, matrix_view(plain.data(), kPoints, kPoints), {});
       kernel_tile(matrix_view<const double>(u.data(), kPoints, d), matrix_view<const double>(v.data(), kPoints, d), big,
                   matrix_view(scaled.data(), kPoints, kPoints), {});
-      CHECK_SAY(plain == scaled, function << " at " << size);
+      CHECK_MSG(plain == scaled, function << " at " << size);
     }
   const std::vector<double> far{1e150, -1e150, 0.0, 1e300, -1e300, 1.7e308};
   for (double sigma : {1e-150, 1.0, 1e140}) {

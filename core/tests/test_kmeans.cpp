@@ -51,7 +51,7 @@ const std::vector<std::string> kDatasets = {"normal",        "lattice", "duplica
                                          "huge",          "tiny",    "subnormal",   "outlier",     "near ties",
                                          "columns apart", "denorm",  "heavy tails", "ties far out"};
 
-// n points whose nearest centres are easy, hard or impossible to tell apart in float32.
+// n points whose nearest centres are easy, hard or impossible to distinguish in float32.
 std::vector<double> points(const std::string& dataset, int64_t n, int64_t d, unsigned seed) {
   std::mt19937_64 random(seed);
   std::normal_distribution<double> normal;
@@ -437,7 +437,7 @@ TEST("kmeans: products split into two units, with their remainders, add up, on e
               sum.add(remainder[j]);
               sum.add(remainder[ld + j]);
               expected.add_product(w, narrow ? static_cast<double>(x32[j]) : x[j]);
-              CHECK_SAY(sum == expected, "d " << d << ", column " << j << ", round " << round << ", w " << w);
+              CHECK_MSG(sum == expected, "d " << d << ", column " << j << ", round " << round << ", w " << w);
               const int64_t most = int64_t{1} << 40;
               CHECK(std::abs(high[j] - 5) <= most && std::abs(low[j] - 6) <= 2 * most);
               none = none && remainder[j] == 0 && remainder[ld + j] == 0;
@@ -466,7 +466,7 @@ TEST("kmeans: labels are those of direct differences, on data that float32 canno
         std::vector<double> distance2(labels.size());
         const auto counts = assign(matrix(x, d), matrix(centers, d), vector_view(labels.data(), n),
                                    vector_view(distance2.data(), n), Run{1});
-        CHECK_SAY(labels == nearest(x, centers, d), dataset << ", d " << d << ", k " << k);
+        CHECK_MSG(labels == nearest(x, centers, d), dataset << ", d " << d << ", k " << k);
         CHECK(counts.evaluations >= n * k && counts.rechecks <= n);
         for (size_t i = 0; i < labels.size(); ++i)
           CHECK(distance2[i] ==
@@ -494,7 +494,7 @@ TEST_LONG("kmeans: every algorithm takes the plain path, on any number of thread
           for (size_t m = 0; m < memories.size(); ++m) {
             memories[m].step(matrix(x, d), {}, matrix(centers, d), Run{threads[m]});
             const auto labels = memories[m].labels();
-            CHECK_SAY(std::equal(expected.begin(), expected.end(), labels.data),
+            CHECK_MSG(std::equal(expected.begin(), expected.end(), labels.data),
                       dataset << ", algorithm " << m << ", step " << step);
             exact_round_columns(matrix_view<const int64_t>(words_of(memories[m]).data(), kSumWords, k * (d + 1)),
                                 vector_view(sums.data(), k * (d + 1)));
@@ -538,7 +538,7 @@ TEST("kmeans: sums of clusters are exact, weighted ones too, over all magnitudes
       std::vector<double> rounded(expected.size());
       exact_round_columns(sums, vector_view(rounded.data(), k * (d + 1)));
       for (size_t c = 0; c < expected.size(); ++c)
-        CHECK_SAY(rounded[c] == expected[c].round(), dataset << ", column " << c);
+        CHECK_MSG(rounded[c] == expected[c].round(), dataset << ", column " << c);
     }
   }
 }

@@ -54,10 +54,10 @@ void against_stable_sort(int64_t n, std::initializer_list<int> thread_counts, si
       std::vector<K> sorted = keys;
       std::vector<V> moved = order;
       radix_sort(sorted.data(), moved.data(), n, Run{threads});
-      CHECK_SAY(moved == expected, name << ", n = " << n << ", threads = " << threads);
+      CHECK_MSG(moved == expected, name << ", n = " << n << ", threads = " << threads);
       bool along = true;
       for (size_t i = 0; i < moved.size(); ++i) along &= sorted[i] == keys[static_cast<size_t>(moved[i])];
-      CHECK_SAY(along, name << ", n = " << n);
+      CHECK_MSG(along, name << ", n = " << n);
     }
   }
 }

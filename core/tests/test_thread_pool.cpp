@@ -77,7 +77,7 @@ TEST("pool: cancellation stops between chunks") {
                  if (++ran == 10) cancel = true;
                  std::this_thread::sleep_for(std::chrono::microseconds(50));
                }));
-  CHECK_SAY(ran < 20'000, "ran = " << ran.load());  // of a million: what others did while the tenth was on its way
+  CHECK_MSG(ran < 20'000, "ran = " << ran.load());  // of a million: what others did while the tenth was on its way
   CHECK_THROWS(Cancelled, for_chunks(1, 1, Run{1, &cancel}, [](int64_t, int64_t, int64_t) {}));
 }
 
@@ -88,7 +88,7 @@ TEST("pool: as many threads as asked for, also more than there are CPUs") {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     while (inside < 7 && std::chrono::steady_clock::now() < deadline)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    CHECK_SAY(inside == 7, "inside = " << inside.load());
+    CHECK_MSG(inside == 7, "inside = " << inside.load());
   });
 }
 
@@ -102,5 +102,5 @@ TEST("pool: no more threads than asked for") {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     --now;
   });
-  CHECK_SAY(most <= 3, "most = " << most.load());
+  CHECK_MSG(most <= 3, "most = " << most.load());
 }

@@ -48,7 +48,7 @@ def the_answer_is_whole(case: Case, model: Any) -> str | None:
         return f"ordinary data is refused: {found}" if case.ordinary and not few else None
     missing = set(case.parameters["methods"]) - set(found.candidates) - {failure.method for failure in found.failures}
     if missing:
-        return f"nothing is said of {sorted(missing)}"
+        return f"nothing is reported of {sorted(missing)}"
     failed = [one for one in found.failures if one.reason != "it found fewer than two clusters"]
     if case.ordinary and failed:
         return f"{failed[0].method} failed: {failed[0].reason}"

@@ -250,7 +250,7 @@ def a_weight_is_a_number_of_repetitions(case: Case, model: Any) -> str | None:
 def the_order_of_rows_does_not_matter(case: Case, model: Any) -> str | None:
     """Permuted rows have the same partition, unless more clusters are asked for than there are distinct rows.
 
-    Rows are equal that have the same distances to all rows, so that nothing tells them apart.
+    Rows are equal that have the same distances to all rows, so that nothing distinguishes them.
     """
     if case.parameters["name"] in ("KernelKMeans", "SpectralClustering"):
         return None  # products are added in the order of the rows

@@ -115,10 +115,10 @@ def _show(value: Fraction) -> str:
 def centres_are_means_of_their_rows(case: Case, model: Any) -> str | None:
     """Where the last step moved nothing, each centre is the weighted mean of its rows.
 
-    Not with tol > 0: the squares of tiny shifts vanish from `history_`, so that it cannot tell; nor can it at max_iter,
-    where unchanged labels tell instead. float32 is rounded, and so are centres of subnormal data, before rows are
-    assigned to them for the last time. Rows between two centres so close beside the largest entry
-    that the squares of their distances vanish are not told apart, which the fit warns of.
+    Not with tol > 0: the squares of tiny shifts vanish from `history_`, so that it cannot show it; nor can it at
+    max_iter, where unchanged labels show it instead. float32 is rounded, and so are centres of subnormal data, before
+    rows are assigned to them for the last time. Rows between two centres so close beside the largest entry
+    that the squares of their distances vanish are not distinguished, which the fit warns of.
     """
     changed, relabelled = model.history_["changed"], model.history_["relabelled"]
     if model.tol > 0 or not len(changed) or changed[-1] != 0 or case.X.dtype == np.float32:
@@ -222,7 +222,7 @@ def powers_of_two_are_units(case: Case, model: Any) -> str | None:
     scaled, which changes the contents that a start is drawn by; every answer is a fixed point all the same. Beside the
     largest entry those below 2^−900 of it are rounded to the scale of the fit, which depends on the unit. Centres of
     subnormal data are rounded before the last assignment. Rows between centres whose squared distance vanishes beside
-    the largest entry are not told apart, and where it vanishes depends on the unit.
+    the largest entry are not distinguished, and where it vanishes depends on the unit.
     """
     given = isinstance(case.parameters["init"], np.ndarray)
     X = case.X.astype(np.float64)

@@ -217,7 +217,7 @@ def responsibilities_sum_to_one(case: Case, model: Any) -> str | None:
     """Each row of predict_proba sums to one, and its largest entry is the label."""
     proba = model.predict_proba(case.input()).astype(np.float64)
     if not np.isfinite(proba).all():
-        return None  # told by another law
+        return None  # checked by another law
     slack = 1e-5 if case.X.dtype == np.float32 else 1e-9
     if (np.abs(proba.sum(axis=1) - 1) > slack).any() or proba.min() < 0:
         return f"a row sums to {proba.sum(axis=1)[np.abs(proba.sum(axis=1) - 1).argmax()]!r}"

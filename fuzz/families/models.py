@@ -76,7 +76,7 @@ def states_hold_the_whole_model(case: Case, model: Any) -> str | None:
 
 
 def damaged_files_are_refused(case: Case, model: Any) -> str | None:
-    """A flipped bit, a cut and a tail are told by ModelFileError."""
+    """A flipped bit, a cut and a tail raise ModelFileError."""
     fitted = _fitted(case)
     if fitted is None:
         return None

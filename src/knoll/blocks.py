@@ -237,7 +237,7 @@ def _mapped(path: str) -> NDArray[Any] | None:
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError):
-        return None  # the reader says what is wrong
+        return None  # the reader reports what is wrong
     return array if array.ndim == 2 and array.dtype in (np.float64, np.float32) and array.size else None
 
 

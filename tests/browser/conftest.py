@@ -1,4 +1,4 @@
-"""A real browser, Debian's Chromium without a window, and pages in it that tell what they complain of and ask for."""
+"""A real browser, Debian's Chromium without a window, and pages in it that report their errors and requests."""
 
 from __future__ import annotations
 

@@ -396,7 +396,7 @@ def test_a_cluster_is_compared_with_the_rest(iris, way):
 
 
 @pytest.mark.parametrize("way", ["mouse", "key"])
-def test_a_row_says_why_it_is_here(iris, way):
+def test_a_row_reports_why_it_is_here(iris, way):
     if way == "mouse":
         iris.page.mouse.click(*iris.place(41))
     else:
@@ -412,7 +412,7 @@ def test_a_row_says_why_it_is_here(iris, way):
     assert set(map(int, buttons[:5])) <= set(near[1:9].tolist())
 
 
-def test_views_keep_the_rows_and_say_what_they_hide(iris):
+def test_views_keep_the_rows_and_report_what_they_hide(iris):
     for kind in iris.js("document.querySelector('#knoll').knoll.stage.viewBar.kinds"):
         iris.choose("view", kind)
         assert iris.js(f"{STORE}.get('view').kind") == kind
@@ -620,7 +620,7 @@ def test_two_tabs_show_one_state(iris, explore):
     other.page.context.close()
 
 
-def test_a_server_that_stops_in_a_fit_is_told(explore, monkeypatch):
+def test_a_server_that_stops_in_a_fit_is_reported(explore, monkeypatch):
     session = Session.open("iris")
     session.fit("kmeans", n_clusters=3)
     tab = explore(session)

@@ -108,7 +108,7 @@ def test_nothing_else_may_run(opened):
     assert all("Content Security Policy" in complaint for complaint in page.complaints)
 
 
-def told(page):
+def tooltip(page):
     return page.locator("#found").inner_text()
 
 
@@ -119,12 +119,12 @@ def test_a_row_can_be_pointed_at(opened):
     box = canvas.bounding_box()
     for x in range(10, int(box["width"]), 9):  # somewhere on the way there are rows
         page.mouse.move(box["x"] + x, box["y"] + box["height"] / 2)
-        if told(page):
+        if tooltip(page):
             break
-    assert " · " in told(page)
+    assert " · " in tooltip(page)
     assert page.locator(".tip:visible").count() == 1
     page.mouse.move(2, 2)
-    assert told(page) == ""
+    assert tooltip(page) == ""
     assert page.locator(".tip:visible").count() == 0
     assert page.complaints == []
 
@@ -135,12 +135,12 @@ def test_the_keyboard_walks_through_the_rows(opened):
     seen = []
     for key in ("ArrowRight", "ArrowRight", "ArrowRight", "ArrowLeft", "End", "Home"):
         page.keyboard.press(key)
-        seen.append(told(page))
+        seen.append(tooltip(page))
     assert seen[0] == seen[5]
     assert seen[1] == seen[3]
     assert len(set(seen)) == 4
     page.keyboard.press("Escape")
-    assert told(page) == ""
+    assert tooltip(page) == ""
     reached = set()
     for _ in range(90):
         page.keyboard.press("Tab")
@@ -151,11 +151,11 @@ def test_the_keyboard_walks_through_the_rows(opened):
 def test_a_row_can_be_found_by_its_name(opened):
     page = opened()
     page.locator("#row").fill(f"{NASTY[1]} 1")
-    assert told(page).startswith(f"{NASTY[1]} 1: ")
+    assert tooltip(page).startswith(f"{NASTY[1]} 1: ")
     page.locator("#row").fill("nobody")
-    assert told(page) == "not among the rows shown"
+    assert tooltip(page) == "not among the rows shown"
     page.locator("#row").fill("")
-    assert told(page) == ""
+    assert tooltip(page) == ""
 
 
 def test_a_cluster_can_be_followed(opened):

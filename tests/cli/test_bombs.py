@@ -137,7 +137,7 @@ def test_predict_is_as_careful(tmp_path, monkeypatch, capsys, bomb):
 
 @pytest.mark.parametrize("compression", ["zstd", "lz4"])
 def test_a_true_bomb_of_feather(tmp_path, monkeypatch, compression):
-    """Zeros pack well: what they unpack to is told by the file, and added up over its batches."""
+    """Zeros pack well: the file records what they unpack to, and added up over its batches."""
     table = pa.table({"x": np.zeros(1 << 20)})
     (tmp_path / "data").write_bytes(feather(table, compression))
     monkeypatch.setattr(limits, "free_memory", lambda: 1 << 23)
@@ -150,7 +150,7 @@ def test_a_true_bomb_of_feather(tmp_path, monkeypatch, compression):
 
 @pytest.mark.parametrize("write", [parquet, feather])
 def test_rows_that_take_no_bytes_are_a_bomb(tmp_path, monkeypatch, write):
-    """The question of gzip and NPZ, asked of what the file says about itself: nothing is unpacked."""
+    """The question of gzip and NPZ, asked of what the file claims about itself: nothing is unpacked."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(limits, "_BOMB", (1 << 20, 300))
     (tmp_path / "data").write_bytes(write(pa.table({"x": np.zeros(1 << 20), "y": np.ones(1 << 20)})))

@@ -1,4 +1,4 @@
-"""The files of ``knoll compare``: all of them, telling the same, and the same again."""
+"""The files of ``knoll compare``: all of them, with the same content, and the same again."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_the_labels_have_a_column_for_each_method(results):
     assert adjusted_rand_score(truth, labels["gaussian-mixture"].to_numpy()) == 1.0
 
 
-def test_the_summary_tells_what_the_labels_hold(results):
+def test_the_summary_reports_what_the_labels_hold(results):
     summary = json.loads((results / "summary.json").read_text())
     labels = pyarrow.parquet.read_table(results / "labels.parquet")
     for method, output in summary["candidates"].items():

@@ -1,4 +1,4 @@
-"""What bad tables get from ``knoll compare``: one line that says what and what to do, exit 2, and no file at all."""
+"""What bad tables get from ``knoll compare``: one line: what is wrong and what to do; exit 2, and no file."""
 
 from __future__ import annotations
 
@@ -239,7 +239,7 @@ def test_an_array_that_claims_to_be_huge(refused):
 
 
 def test_too_little_for_any_method_is_reported(tmp_path, call):
-    """When no method can be fitted there is nothing to write, and each says why."""
+    """When no method can be fitted there is nothing to write, and each gives the reason."""
     (tmp_path / "data.csv").write_text("x,y\n" + "".join(f"{x},{y}\n" for x, y in two_groups()))
     words = ("--quiet", "--methods", "dbscan", "--set", "dbscan.metric=precomputed")
     code, _, errors = call("compare", tmp_path / "data.csv", "--out", tmp_path / "out", *words)

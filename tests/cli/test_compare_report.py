@@ -1,4 +1,4 @@
-"""The page of a comparison: what it says is what was found, and what comes from the table stays text."""
+"""The page of a comparison: what it shows is what was found, and what comes from the table stays text."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_the_points_are_plain_data(read, found, points):
     assert max(data["x"]) <= data["fine"]
 
 
-def test_a_method_without_an_answer_says_why(found, points):
+def test_a_method_without_an_answer_reports_why(found, points):
     fewer = {name: one for name, one in found.candidates.items() if name != "spectral"}
     lame = replace(found, candidates=fewer, failures=(Failure("spectral", "the <b>graph</b> fell apart", 1.0),))
     lame = replace(lame, recommendation=replace(found.recommendation, method="kmeans"))
@@ -146,7 +146,7 @@ def test_a_method_without_an_answer_says_why(found, points):
 
 @pytest.mark.parametrize("verdict", ["none", "unclear", "clusters"])
 @pytest.mark.parametrize("level", ["a guess", "likely", "clear"])
-def test_verdict_and_confidence_are_said_first(found, points, verdict, level):
+def test_verdict_and_confidence_come_first(found, points, verdict, level):
     advice = replace(found.recommendation, verdict=verdict, level=level, confidence=0.4321)
     text = comparison_page(replace(found, recommendation=advice), points, name="x", seconds=0.0)
     card = text[text.index('<section id="recommendation"') : text.index("<nav")]
@@ -250,7 +250,7 @@ def test_a_curve():
     assert chart(empty) == {}
 
 
-def test_long_names_are_cut_to_what_tells_them_apart():
+def test_long_names_are_cut_to_what_distinguishes_them():
     long = [f"average number of purchases per month in region {j} (seasonally adjusted)" for j in range(12)]
     assert _short(long)[:2] == ["…0 (seasonally adjusted)", "…1 (seasonally adjusted)"]
     assert len(set(_short(long))) == 12

@@ -1,4 +1,4 @@
-"""What ``knoll compare`` says: its table, its recommendation, its progress, and what it asks."""
+"""What ``knoll compare`` prints: its table, its recommendation, its progress, and what it asks."""
 
 from __future__ import annotations
 

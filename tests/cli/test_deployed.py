@@ -108,7 +108,7 @@ def test_probabilities_are_those_of_the_report_and_the_label_is_the_largest(resu
     assert [int(label) for label in best] == labels["gaussian-mixture"] == found["label"]
 
 
-def test_inspect_tells_the_clusters(results, capsys):
+def test_inspect_reports_the_clusters(results, capsys):
     _, folder, _ = results
     output = json.loads((folder / "out" / "summary.json").read_text())["candidates"]["gaussian-mixture"]
     path = str(folder / "out" / "models" / "gaussian-mixture.knoll")

@@ -1,4 +1,4 @@
-"""The help of every command has an example, and the example runs; the shells are told what completes a word."""
+"""The help of every command has an example, and the example runs; the shells get what completes a word."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_words_are_completed(knoll, shell):
     assert "--missing" in completed("knoll", "fit", "--mis")
     assert {"kmeans", "kernel-kmeans"} <= completed("knoll", "fit", "k")
     for command in ("compare", "fit kmeans", "predict m.knoll", "relate"):
-        assert "file" in completed("knoll", *command.split(), "")  # the shell is told to complete names of files
+        assert "file" in completed("knoll", *command.split(), "")  # the shell is to complete names of files
 
 
 def path() -> dict[str, str]:

@@ -67,7 +67,7 @@ def test_every_method_fits_and_keeps_its_model(call, table, tmp_path, method):
 
 
 @pytest.mark.parametrize("method", ["optics", "agglomerative"])
-def test_methods_without_predict_have_labels_and_say_so(call, table, tmp_path, method):
+def test_methods_without_predict_have_labels_and_report_it(call, table, tmp_path, method):
     model, labels = tmp_path / "m.knoll", tmp_path / "labels.csv"
     assert call("fit", method, table, *SETTINGS[method], "--out", model, "--labels", labels)[0] == 0
     assert len(labels.read_text().splitlines()) == 91
@@ -112,7 +112,7 @@ def test_the_same_command_gives_the_same_labels_for_any_number_of_threads(call, 
     assert (tmp_path / "1").read_bytes() == (tmp_path / "3").read_bytes()
 
 
-def test_json_tells_all(call, table, tmp_path):
+def test_json_reports_all(call, table, tmp_path):
     out = tmp_path / "m.knoll"
     code, text, errors = call("fit", "dbscan", table, "--param", "eps=0.4", "--out", out, "--json", "--scale", "robust")
     assert (code, errors) == (0, "")
@@ -128,7 +128,7 @@ def test_json_tells_all(call, table, tmp_path):
     assert output["scale"] == "robust"
 
 
-def test_quiet_says_nothing(call, table, tmp_path):
+def test_quiet_reports_nothing(call, table, tmp_path):
     assert call("fit", "kmeans", table, "--quiet", "--param", "n_clusters=2", "--out", tmp_path / "m") == (0, "", "")
 
 

@@ -1,4 +1,4 @@
-"""The first line of a text: names, or a row; where lines end; and what is said about it."""
+"""The first line of a text: names, or a row; where lines end; and what is reported about it."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_names_that_are_asked_for_are_found_on_a_line_of_numbers(years):
         read_table(years, columns=["2020", "2021"])
 
 
-def test_every_command_says_so(years, tmp_path, call):
+def test_every_command_reports_it(years, tmp_path, call):
     out = tmp_path / "out"
     quick = ("--methods", "kmeans", "--k", "2", "--budget", "1", "--out", out)
     for words in (("fit", "gaussian", years), ("relate", years, "--only", "kernel-trick"), ("compare", years, *quick)):

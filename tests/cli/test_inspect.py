@@ -1,4 +1,4 @@
-"""``knoll inspect``: what a model file says, and whether it is whole."""
+"""``knoll inspect``: what a model file contains, and whether it is whole."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_json_has_it_all(call):
     assert output["bytes"] == FIRST.stat().st_size
 
 
-def test_quiet_tells_by_the_exit_code_alone(call, tmp_path):
+def test_quiet_reports_by_the_exit_code_alone(call, tmp_path):
     assert call("inspect", FIRST, "--quiet") == (0, "", "")
     damaged = tmp_path / "damaged.knoll"
     damaged.write_bytes(FIRST.read_bytes()[:-1] + b"\x00")

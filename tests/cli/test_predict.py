@@ -359,7 +359,7 @@ sys.exit(code)
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads the memory of a process as Linux tells it")
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads the memory of a process as Linux reports it")
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 def test_a_large_table_takes_no_more_memory_than_a_small_one(tmp_path, form):
     """One file has five times the rows of the other; as numbers alone it would take 77 MB more, as text 180."""

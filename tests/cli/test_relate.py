@@ -48,7 +48,7 @@ def test_a_file_of_ones_own(call, tmp_path):
     assert "61 rows, 1 column" in text
 
 
-def test_what_does_not_apply_says_why(call, tmp_path):
+def test_what_does_not_apply_reports_why(call, tmp_path):
     path = tmp_path / "one.csv"
     path.write_text("x\n1\n1\n")
     code, text, _ = call("relate", path, "--only", "mixture-to-kmeans")
@@ -58,7 +58,7 @@ def test_what_does_not_apply_says_why(call, tmp_path):
     assert "0 of 1 hold, 1 do not apply" in text
 
 
-def test_too_many_rows_are_sampled_and_said_so(call, tmp_path, monkeypatch):
+def test_too_many_rows_are_sampled_and_reported(call, tmp_path, monkeypatch):
     monkeypatch.setattr(relations.MixtureDistance, "most_rows", 100)
     code, text, _ = call("relate", "iris", "--only", "mixture-distance")
     assert code == 0

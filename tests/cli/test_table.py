@@ -1,4 +1,4 @@
-"""Files become points: every format, odd CSV dialects, and broken files that are told what is wrong with them."""
+"""Files become points: every format, odd CSV dialects, and broken files whose errors name what is wrong."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ FORMATS = {
 
 
 @pytest.mark.parametrize("content", FORMATS.values(), ids=FORMATS.keys())
-def test_the_contents_tell_the_format(tmp_path, content):
+def test_the_contents_report_the_format(tmp_path, content):
     table = read_table(write(tmp_path, content, "data"))
     assert table.columns == ("x", "y")
     assert table.X.dtype == np.float64

@@ -117,7 +117,7 @@ def test_the_page_needs_no_network(html, read):
     assert re.findall(r"url\((?!#)|@import|fetch\(|XMLHttpRequest|import\(", html) == []
 
 
-def test_every_picture_tells_its_finding(read):
+def test_every_picture_reports_its_finding(read):
     assert len(read.images) == sum(len(make().panels) for make in FIGURES) - len(page._LINKED)  # maps are inline
     for image in read.images:
         assert len(image["alt"]) > 20
@@ -162,7 +162,7 @@ def test_the_papers_numbers_stand_beside_ours(html):
         assert html.count(f"{relation.name}: holds") == 1, relation.name
 
 
-def test_certificates_on_all_the_data_say_how_many_rows():
+def test_certificates_on_all_the_data_report_how_many_rows():
     found = certified(relations.get("gaussian-to-heaviside"))
     assert list(found.certificates) == list(DATA)
     assert all(certificate.holds for certificate in found.certificates.values())
@@ -318,7 +318,7 @@ def test_a_read_only_working_directory_and_no_display(tmp_path):
     assert list(home.iterdir()) == []
 
 
-def test_the_help_says_what_is_made(capsys):
+def test_the_help_reports_what_is_made(capsys):
     assert main(["tour", "--help"]) == 0
     text = capsys.readouterr().out
     assert tour_command.command.name == "tour"

@@ -73,14 +73,14 @@ def test_a_customer_table_keeps_its_columns(table, tmp_path, call):
     assert code == 0
     lines = text.splitlines()
     assert lines[0] == f"{table[0]}: 240 rows, used 8 of 11 columns; scaled (auto)"
-    said = " ".join(line.strip() for line in lines)
-    assert "left out: customer_id (an identifier, a different text in every row), comment (free text)" in said
-    assert "store_version has a single value and was ignored." in said
-    assert "segment_code: 3 codes, taken as categories" in said
-    assert "dates, as numbers of days: last_purchase" in said
-    assert "categories, with their number of levels: city (4), gender (2), newsletter (2), segment_code (3)" in said
-    assert "rows: methods for mixed tables use what a row has; others take the mean of the column" in said
-    assert "Influence of the columns on distances: " in said
+    notes = " ".join(line.strip() for line in lines)
+    assert "left out: customer_id (an identifier, a different text in every row), comment (free text)" in notes
+    assert "store_version has a single value and was ignored." in notes
+    assert "segment_code: 3 codes, taken as categories" in notes
+    assert "dates, as numbers of days: last_purchase" in notes
+    assert "categories, with their number of levels: city (4), gender (2), newsletter (2), segment_code (3)" in notes
+    assert "rows: methods for mixed tables use what a row has; others take the mean of the column" in notes
+    assert "Influence of the columns on distances: " in notes
     page = (tmp_path / "out" / "report.html").read_text()
     head = page[: page.index("<main>")]
     assert "240 rows, used 8 of 11 columns; 2 methods compared" in head

@@ -1,4 +1,4 @@
-"""The laws of a comparison: what must not change it, what must be kept, and what it says of bad input."""
+"""The laws of a comparison: what must not change it, what must be kept, and what it reports of bad input."""
 
 from __future__ import annotations
 
@@ -232,7 +232,7 @@ def test_a_setting_too_large_for_halves_has_no_stability():
     assert found.candidates["kmeans"].n_clusters == 20
 
 
-def test_a_long_table_is_sampled_and_says_so():
+def test_a_long_table_is_sampled_and_reports_it():
     X, y = three(2000)
     found = compare(X, methods=["kmeans", "mean-shift"], k=[3], truth=y)
     assert found.candidates["kmeans"].how == "all rows"
@@ -285,7 +285,7 @@ def test_a_sample_of_nearly_all_rows_is_all_rows():
     ]
 
 
-def test_exact_takes_every_row_and_tells_the_cost():
+def test_exact_takes_every_row_and_reports_the_cost():
     plan = make_plan(10**6, 4, compared(), 120.0, exact=True)
     assert all(route.rows == 10**6 and route.how == "all rows" for route in plan.routes.values())
     assert plan.seconds > 1e4

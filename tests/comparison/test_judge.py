@@ -1,4 +1,4 @@
-"""The judge: integer tables equal the trained trees, ranks follow the stated rule, the generator draws what it says."""
+"""The judge: integer tables equal the trained trees, ranks follow the stated rule, draws are as documented."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_the_rule_of_the_order():
 
 
 def test_the_order_puts_high_grades_first_within_each_group():
-    """Grades that are a figure plus an offset of the group are learnt, though the figure says little about a grade."""
+    """Grades that are a figure plus an offset of the group are learnt, though the figure determines little."""
     rng = np.random.default_rng(1)
     offset = np.repeat(rng.integers(0, 15, size=100), 20)
     x = rng.uniform(0, 15, size=2000)

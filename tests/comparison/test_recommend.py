@@ -134,7 +134,7 @@ def test_the_words_of_the_confidence():
     assert "was given" in caution_for("clusters", "clear", [far], 100, required=True)
 
 
-def test_alternatives_differ_and_say_how():
+def test_alternatives_differ_and_report_how():
     found = compare(groups_of_groups())
     assert 1 <= len(found.alternatives) <= 2
     for other in found.alternatives:
@@ -198,7 +198,7 @@ def test_of_methods_that_found_the_same_the_stable_one_is_taken(monkeypatch):
     assert found.recommendation.method != first
     assert found.candidates[found.recommendation.method].stability >= STABLE
     assert adjusted_rand_score(found.labels, usual.labels) > 0.98
-    alone = compare(X, methods=[first])  # no other method: it is said
+    alone = compare(X, methods=[first])  # no other method: it is reported
     assert "find other clusters (adjusted Rand index 0.30)" in alone.recommendation.caution
 
 

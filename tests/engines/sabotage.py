@@ -1,6 +1,6 @@
 """Faults at a known point of a fit: a worker that kills itself while it reads, computes or merges.
 
-A file says whether that has happened, so that the task is done when it is repeated elsewhere.
+A file reports whether that has happened, so that the task is done when it is repeated elsewhere.
 """
 
 from __future__ import annotations

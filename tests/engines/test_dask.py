@@ -68,7 +68,7 @@ def test_a_killed_worker_changes_no_bit(client, tmp_path):
     assert victim not in client.run(os.getpid).values()
 
 
-def test_what_is_wrong_is_said(client, tmp_path):
+def test_what_is_wrong_is_reported(client, tmp_path):
     X, _ = write(tmp_path)
     with pytest.raises(InvalidParameter, match="workers cannot call make_blocks"):
         KMeans(2).fit_blocks(lambda: [X], engine=client)

@@ -26,7 +26,7 @@ def customers():
     return frame, labels
 
 
-def test_names_say_what_sets_a_cluster_apart(customers):
+def test_names_report_what_sets_a_cluster_apart(customers):
     frame, labels = customers
     names = knoll.explain(labels, frame).names
     assert names[0] in ("low spend, few visits", "few visits, low spend")
@@ -229,7 +229,7 @@ def test_extreme_numbers(scale):
     assert json.loads(json.dumps(found.to_dict(), allow_nan=False))
 
 
-def test_a_million_rows_say_what_was_sampled():
+def test_a_million_rows_report_what_was_sampled():
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 3, 60_000)
     found = knoll.explain(labels, rng.normal(size=(60_000, 2)) + 4 * labels[:, None])

@@ -104,7 +104,7 @@ def test_no_more_levels_than_asked(depth):
         assert found.to_sql() == str(int(np.bincount(labels + 1).argmax() - 1))
 
 
-def test_values_that_float32_cannot_tell_apart():
+def test_values_that_float32_cannot_distinguish():
     x = 1e9 + np.arange(64.0)
     found = knoll.explain((x >= 1e9 + 17).astype(int), x[:, None])
     assert found.fidelity == 1.0

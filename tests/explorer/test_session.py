@@ -117,7 +117,7 @@ def test_random_walks_are_undone_and_replayed(seed):
     assert session.state is session.history.steps[-1].state
 
 
-def test_an_edit_keeps_the_numbers_and_says_that_it_was_made_by_hand(session):
+def test_an_edit_keeps_the_numbers_and_reports_that_it_was_made_by_hand(session):
     session.fit("kmeans", n_clusters=4)
     before = session.labels
     session.merge([3, 1], name="both")
@@ -173,7 +173,7 @@ def test_a_cancelled_fit_changes_nothing(session):
     assert session.attempts == 1
 
 
-def test_slow_methods_preview_and_say_what_they_saw():
+def test_slow_methods_preview_and_report_what_they_saw():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40_000, 2)) + 8 * rng.integers(0, 2, (40_000, 1))
     session = Session.open(X)

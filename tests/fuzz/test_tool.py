@@ -145,7 +145,7 @@ class Fussy(knoll.Gaussian):
         (dbscan, NoNoise, "answers_follow_the_definition"),
         (mean_shift, RestlessEnds, "ends_are_fixed_points"),
         (spectral, LooseEigenvalues, "eigenvalues_are_those_of_lapack"),
-        (kernel_kmeans, LooseObjective, "the_objective_is_what_it_says"),
+        (kernel_kmeans, LooseObjective, "the_objective_is_what_is_reported"),
         (gaussian, Talkative, "fit: RuntimeWarning"),
         (gaussian, ForeignError, "fit: LinAlgError"),
         (gaussian, Fussy, "refuses ordinary data"),
@@ -210,7 +210,7 @@ def test_a_failure_is_reduced_to_a_few_lines():
     assert "predict_is_labels" in summary(tally)
 
 
-def test_the_command_replays_a_case_and_tells_by_its_exit_code(capfd):
+def test_the_command_replays_a_case_and_reports_by_its_exit_code(capfd):
     assert main(["--families", "metrics", "--seed", "7", "--cases", "2"]) == 0
     assert "metrics: 2 cases" in capfd.readouterr().out
     assert main(["--families", "nothing"]) == 2

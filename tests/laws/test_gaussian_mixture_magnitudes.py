@@ -354,7 +354,7 @@ def test_any_magnitudes(seed, n, d, k, shape, init, reg_covar, noise, weighted, 
 
 
 @pytest.mark.parametrize("init", STARTS)
-def test_a_fixed_variance_of_any_size_climbs_and_tells_rows_apart(init):
+def test_a_fixed_variance_of_any_size_climbs_and_distinguishes_rows(init):
     """Light rows lie many deviations from the mean: over a narrow variance their squared distances leave float64."""
     for seed in range(30):
         rng = np.random.default_rng(seed)

@@ -61,7 +61,8 @@ def weights_of(dataset, n):
     rng = np.random.default_rng(5)
     if dataset == "plain":
         return None
-    return np.where(rng.random(n) < 0.3, 0.0, rng.uniform(0.1, 3, n) if dataset == "weighted" else rng.integers(1, 5, n))
+    absent = rng.random(n) < 0.3
+    return np.where(absent, 0.0, rng.uniform(0.1, 3, n) if dataset == "weighted" else rng.integers(1, 5, n))
 
 
 def fitted(name, parameters, X, w, **options):
@@ -240,7 +241,7 @@ def test_a_process_with_another_instruction_set_refuses_to_compute():
     assert "Set KNOLL_ISA=baseline for all processes." in done.stderr
 
 
-def test_a_run_is_one_thread_unless_said():
+def test_a_run_is_one_thread_by_default():
     assert Run().threads == 1
 
 

@@ -94,7 +94,7 @@ def test_equals_the_reference_step_by_step(seed, n, d, k, kernel, weighted):
     lattice=st.booleans(),
     local_search=st.booleans(),
 )
-def test_the_objective_never_rises_and_is_what_it_says(seed, n, k, kernel, lattice, local_search):
+def test_the_objective_never_rises_and_is_what_is_reported(seed, n, k, kernel, lattice, local_search):
     assume(k <= n)
     X = cloud(seed, n, 2, lattice=lattice)
     weights = np.random.default_rng(seed).integers(1, 4, size=n).astype(float)

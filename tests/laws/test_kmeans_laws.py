@@ -280,7 +280,7 @@ def test_light_rows_keep_small_entries_beside_far_larger_ones():
 
 
 def test_predict_of_the_training_rows_is_labels_beside_tiny_centres():
-    """The centres are so small that `predict` scales each row; the fit must have said the same."""
+    """The centres are so small that `predict` scales each row; the fit must have given the same."""
     X, weights = np.array([[0.0, 1.0], [5e-324, 0.0], [0.0, 0.0]]), [0.0, 1.0, 1.0]
     with quietly():
         model = KMeans(2, random_state=0).fit(X, sample_weight=weights)

@@ -97,7 +97,7 @@ def test_a_later_minor_version_is_read(put, small):
     assert models.inspect(path).format == "1.9"
 
 
-def test_a_file_of_a_later_knoll_says_so(put, small):
+def test_a_file_of_a_later_knoll_reports_it(put, small):
     header, arrays = files.split(small)
     later = {**header, "knoll": "99.1.0", "parameters": {**header["parameters"], "warp": 9}}
     with pytest.raises(ModelFileError, match=r"written by knoll 99\.1\.0 and this is .*'warp'.*Upgrade knoll\."):
@@ -235,7 +235,7 @@ def test_states_that_make_no_estimator_are_refused(put, small, change, words):
 @pytest.mark.parametrize(
     ("missing", "words"),
     [
-        ("knoll", "its header does not say which knoll wrote it"),
+        ("knoll", "its header does not name the knoll that wrote it"),
         ("class", "its class is None"),
         ("arrays", "it has no table of arrays"),
         ("parameters", "its header has no parameters or no fitted attributes"),
@@ -358,7 +358,7 @@ def test_labels_that_number_no_centre_are_refused(put, tmp_path):
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_models_that_lie_are_refused_or_answer(tmp_path, seed):
-    """The check sum does not tell who wrote a file: what the reader lets through must fail in no method, nor crash."""
+    """The check sum does not show who wrote a file: what the reader lets through must fail in no method, nor crash."""
     words = [sys.executable, str(Path(__file__).with_name("forge.py")), "30", str(seed)]
     done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, timeout=300)
     assert done.returncode == 0, done.stderr

@@ -409,7 +409,7 @@ def test_a_scaled_model_warns_when_it_is_loaded_bare(tmp_path):
         knoll.load(tmp_path / "n.knoll")
 
 
-def test_inspect_tells_all_and_reads_no_array(tmp_path, monkeypatch):
+def test_inspect_reports_all_and_reads_no_array(tmp_path, monkeypatch):
     model = knoll.GaussianMixture(3, means_init=ROWS[:3], random_state=0).fit(ROWS)
     made = models.Preparation.fit(ROWS, ["a", "b", "c"], scale="robust")
     models.save(model, tmp_path / "m.knoll", preparation=made)

@@ -67,7 +67,7 @@ def test_the_gaussian_is_its_mean_and_its_contour():
     assert {line.get_color() for line in ax.lines} == {RED}
 
 
-def test_more_than_two_columns_are_drawn_in_their_principal_axes_and_say_so():
+def test_more_than_two_columns_are_drawn_in_their_principal_axes_and_report_it():
     data = datasets.load("iris")
     ax = plots.scatter(data.X, data.y)
     assert ax.get_xlabel().startswith("principal axis 1 of 4 (92%")
@@ -203,7 +203,7 @@ SPATIAL = {
 @pytest.mark.parametrize("power", [-300, 300])
 @pytest.mark.parametrize("name", SPATIAL)
 def test_numbers_that_no_axis_can_carry_are_reported(name, power):
-    """What fits is computed at any scale; a picture says by what to divide."""
+    """What fits is computed at any scale; a picture has the factor."""
     with pytest.raises(BadData, match=rf"can be drawn of 1e-100 to 1e\+100. Divide X by 1e\{power:+d} before fitting"):
         SPATIAL[name](FAR * 10.0**power)
 

@@ -171,7 +171,7 @@ UNCORRECTED = {"spectral clustering": {"matrix_free": False}, "climbing DBSCAN":
 
 
 @pytest.mark.parametrize("name", UNCORRECTED)
-def test_what_the_paper_says_uncorrected_fails(name: str, monkeypatch: Patch) -> None:
+def test_what_the_paper_claims_uncorrected_fails(name: str, monkeypatch: Patch) -> None:
     table = tuple(replace(c, **UNCORRECTED[name]) if c.algorithm == name else c for c in complexity.TABLE)
     monkeypatch.setattr(complexity, "TABLE", table)
     certificate = RELATION.certify(X, eps=0.1, min_samples=20)  # few are dense enough at once: they climb

@@ -1,4 +1,4 @@
-"""Which tests of a module use private names of scikit-learn, told from the source.
+"""Which tests of a module use private names of scikit-learn, found in the source.
 
 A test is private if its body, its decorators, or a helper, fixture or constant of the module that it reaches
 - uses a name imported from scikit-learn that begins with an underscore, or that lives in a private module and

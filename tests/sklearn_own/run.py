@@ -80,7 +80,7 @@ def run(replacement: Replacement, *, paths: tuple[Path, ...] = ()) -> Outcome:
         search = [str(ROOT), *map(str, paths), *map(os.path.abspath, inherited)]
         environment = os.environ | {
             "PYTHONPATH": os.pathsep.join(search),
-            "SKLEARN_RUN_FLOAT32_TESTS": "1",  # scikit-learn skips them unless told
+            "SKLEARN_RUN_FLOAT32_TESTS": "1",  # scikit-learn skips them by default
             "SKLEARN_OWN_OURS": replacement.ours,
             "SKLEARN_OWN_THEIRS": replacement.theirs,
             "SKLEARN_OWN_REPORT": str(report),

@@ -175,7 +175,7 @@ def test_ctrl_c_ends_a_fit(rule, rows):
     assert not hasattr(model, "labels_")
 
 
-def test_memory_is_linear_for_ward_and_quadratic_where_it_says_so():
+def test_memory_is_linear_for_ward_and_quadratic_where_it_reports_it():
     few, many = np.zeros((10_000, 8)), np.zeros((20_000, 8))
     ward = [AgglomerativeClustering().estimate_cost(data).memory for data in (few, many)]
     average = [AgglomerativeClustering(linkage="average").estimate_cost(data).memory for data in (few, many)]

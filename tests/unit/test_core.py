@@ -108,8 +108,8 @@ def test_instruction_sets_agree():
     for name in here:
         done = run(FIT, KNOLL_ISA=name)
         assert done.returncode == 0, done.stderr
-        said, *numbers = json.loads(done.stdout)
-        assert said == name
+        found, *numbers = json.loads(done.stdout)
+        assert found == name
         answers[name] = [np.array(n) for n in numbers]
     for name in here[1:]:
         for ours, theirs in zip(answers[name], answers[here[0]]):

@@ -276,7 +276,7 @@ def test_size_and_seed(make):
 
 
 def test_seeds_do_not_share_their_draws():
-    """Where a point lies in its component says nothing about the components that this or another seed draws."""
+    """Where a point lies in its component does not depend on the components that this or another seed draws."""
     roots = [_paper._ellipse(0.0, 0.9, 0.7), _paper._ellipse(60.0, 1.1, 0.5), _paper._ellipse(-30.0, 0.8, 0.5)]
     for seed in range(3):
         data = datasets.three_component_density(random_state=seed)

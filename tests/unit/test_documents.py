@@ -189,7 +189,7 @@ FORBIDDEN = {
 
 
 def accusations(text: str, own_word: str = "$^") -> list[str]:
-    """What the text may not say, and where; `own_word` is a word of its subject."""
+    """What the text must not contain, and where; `own_word` is a word of its subject."""
     return [
         f"line {text.count(chr(10), 0, match.start()) + 1}: {match.group()!r} ({why})"
         for why, pattern in FORBIDDEN.items()
@@ -204,7 +204,7 @@ def own_word(path: Path) -> str:
 
 
 def test_the_project_speaks_of_itself_alone():
-    found = {name(path): said for path in FILES if (said := accusations(text_of(path), own_word(path)))}
+    found = {name(path): faults for path in FILES if (faults := accusations(text_of(path), own_word(path)))}
     assert found == {}
 
 

@@ -109,7 +109,7 @@ def test_all_one_means_as_many_as_were_looked_at():
     assert "4 is the largest number tried, so try larger ones too" in choice.reason
 
 
-def test_two_eigenvalues_tell_of_one():
+def test_two_eigenvalues_report_of_one():
     assert tuning.eigengap([1.0, 0.3]).best == 1
 
 

@@ -157,7 +157,7 @@ def test_many_empty_clusters_and_many_copies():
     assert np.count_nonzero(masses) == len(np.unique(X, axis=0))  # every point is alone
 
 
-def test_the_core_says_what_is_wrong():
+def test_the_core_reports_what_is_wrong():
     x, d2 = np.zeros((3, 2)), np.ones(3)
     rows, ends = np.empty(3, np.int64), np.empty(2, np.int64)
     for given in [(x, None, d2[:2], rows, ends), (x, d2[:2], d2, rows, ends), (x, None, d2, rows[:2], ends)]:

@@ -194,7 +194,7 @@ def test_a_constant_column_is_named():
         GaussianMixture(2, covariance_type="tied", random_state=0).fit(frame.to_numpy())
 
 
-def test_a_healthy_fit_says_nothing():
+def test_a_healthy_fit_reports_nothing():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for shape in SHAPES:
@@ -307,7 +307,7 @@ def test_two_rules_end_the_loop():
     assert parameters.n_iter_ > likelihood.n_iter_  # a flat likelihood hides parameters that still change
 
 
-def test_history_tells_the_climb_and_the_best_start_is_kept():
+def test_history_reports_the_climb_and_the_best_start_is_kept():
     X = blobs(300, 2, 5, seed=3, far=3.0)
     runs = [quiet(X, 5, init_params="random_from_data", n_init=n) for n in (1, 4, 8)]
     assert runs[0].lower_bound_ <= runs[1].lower_bound_ <= runs[2].lower_bound_

@@ -59,7 +59,7 @@ def dbscan(X, eps, min_samples, weights=None, metric="euclidean", border="first"
 
 
 def expected(X, D, eps, min_samples, weights, border):
-    """What brute force says, by the definition: exact sums, components, borders."""
+    """What brute force gives, by the definition: exact sums, components, borders."""
     near = eps >= D
     w = np.ones(len(X)) if weights is None else weights
     core = np.array([math.fsum(w[row]) >= min_samples for row in near], dtype=bool)
@@ -342,7 +342,7 @@ def test_the_index_answers_as_brute_force_does(data):
         np.testing.assert_array_equal(found[i, : len(best)], D[i, best])
         assert np.isinf(found[i, len(best) :]).all()
         assert (rows[i, len(best) :] == -1).all()
-        if metric != "minkowski":  # whose sums of powers tell apart what its roots do not
+        if metric != "minkowski":  # whose sums of powers distinguish what its roots do not
             np.testing.assert_array_equal(rows[i, : len(best)], best)
 
     lowest = np.empty(m, dtype=np.int64)

@@ -144,7 +144,7 @@ def test_an_absent_row_between_two_means():
         assert model.predict(X).tolist() == [1, 0, 0]
 
 
-def test_rows_that_rounding_cannot_tell_apart_are_decided_alike_in_any_order():
+def test_rows_that_rounding_cannot_distinguish_are_decided_alike_in_any_order():
     """A lattice far from the origin, where the linear kernel has lost most digits."""
     rng = np.random.default_rng(2)
     X = rng.integers(0, 4, size=(60, 2)) + 2.0**22

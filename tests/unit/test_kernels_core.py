@@ -122,7 +122,7 @@ def test_update_follows_labels_from_nothing_and_from_change_to_change(points, we
     np.testing.assert_allclose(G, K @ (w[:, None] * np.eye(4)[labels]), atol=1e-12)
 
 
-def test_pivoted_cholesky_tells_what_it_leaves():
+def test_pivoted_cholesky_reports_what_it_leaves():
     rng = np.random.default_rng(5)
     X = rng.uniform(size=(450, 2))
     operator = _core.KernelOperator(X, "rbf", 0.3, 1.0, 0.0, 1)

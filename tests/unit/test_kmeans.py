@@ -276,7 +276,7 @@ def test_a_start_far_beyond_tiny_data_is_refused_and_no_warning_of_numpy_leaks()
             KMeans(2, init=[[0.0], [1.8e33]]).fit([[-2.5e-291], [0.0]])
 
 
-def test_fewer_distinct_points_than_clusters_is_reported_as_scikit_learn_tells_it():
+def test_fewer_distinct_points_than_clusters_is_reported_as_scikit_learn_does():
     X = [[0, 0], [0, 1], [1, 0], [1, 0]]
     with pytest.warns(
         ConvergenceWarning,
@@ -432,11 +432,11 @@ def test_lloyd_without_an_estimator(X):
     np.testing.assert_array_equal(huge.centers, result.centers * 2.0**500)
 
 
-# ---- what it says and refuses --------------------------------------------------------------------------------------
+# ---- what it reports and refuses -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("tol", "words"), [(0, "strict convergence"), (1e-2, r"center shift \S+ within tolerance")])
-def test_verbose_tells_the_steps(tol, words, capsys):
+def test_verbose_reports_the_steps(tol, words, capsys):
     X = np.random.default_rng(0).normal(size=(2000, 5))
     model = KMeans(6, random_state=0, tol=tol, verbose=1).fit(X)
     out = capsys.readouterr().out
@@ -531,11 +531,11 @@ def test_the_data_of_the_paper():
 
 # ---- rows and columns of very different magnitude ------------------------------------------------------------------
 
-WALL = np.array([[1e200, 0], [1e200, 1], [1e200, 100], [1e200, 101]])  # a column that says nothing
+WALL = np.array([[1e200, 0], [1e200, 1], [1e200, 100], [1e200, 101]])  # a column without information
 
 
 @pytest.mark.parametrize("far", [1e200, -1e308, 1e40, 3e20])
-def test_what_is_said_of_a_row_does_not_depend_on_its_batch(far):
+def test_what_is_reported_of_a_row_does_not_depend_on_its_batch(far):
     model = KMeans(2, random_state=0).fit([[0.0], [1.0]])
     rows = np.array([[0.0], [0.7], [1.0], [1e-250], [far]])
     for container in (np.asarray, scipy.sparse.csr_matrix):

@@ -160,7 +160,7 @@ def test_clusters_across_180_degrees_stay_whole():
     assert any("distances are chords of the Earth, in km" in note for note in found.notes)
 
 
-def test_a_map_says_where_it_is_and_new_rows_go_onto_it(tmp_path):
+def test_a_map_reports_where_it_is_and_new_rows_go_onto_it(tmp_path):
     centers = np.array([[52.3, 13.0], [52.5, 13.4], [52.7, 13.1]])
     X, group = around(centers, 300, 0.01)
     found = compare(frame(X), methods=["kmeans", "dbscan"], budget=20, progress=False)

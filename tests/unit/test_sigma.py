@@ -58,7 +58,7 @@ def test_a_weight_is_a_repetition(n, d, seed, k):
 
 @pytest.mark.parametrize("power", [-10, -60, -400, -1000])
 def test_shares_are_no_numbers_of_rows(power):
-    """Weights that add up to less than the rows said: all rows together make one ball, and σ was the diameter."""
+    """Weights that add up to less than the rows: all rows together make one ball, and σ was the diameter."""
     generator = np.random.default_rng(0)
     X = np.r_[generator.normal(size=(60, 2)), generator.normal(size=(60, 2)) + 9]
     even = scales.estimate_sigma(X)

@@ -17,7 +17,7 @@ from benchmarks.case import load  # noqa: E402
 from benchmarks.cases import spectral  # noqa: E402
 
 
-def test_the_judge_counts_and_tells():
+def test_the_judge_counts_and_reports():
     data = {"truth": np.repeat([0, 1], 50), "k": np.array(2)}
     right = np.repeat([1, 0], 50)
     assert spectral.misplaced(data, (right, 1e-9)) == {"misplaced": 0.0, "residual": 1e-9}

@@ -55,7 +55,7 @@ class ExactSums:
 
     @classmethod
     def of_groups(cls, values: Floats, group: Ints, m: int, threads: int = 1) -> ExactSums:
-        """Add up the values (n,) of each of m groups; `group` (n,) says which a value belongs to."""
+        """Add up the values (n,) of each of m groups; `group` (n,) has the group of each value."""
         both = cls.zeros(2 * m)
         _core.add_cluster_sums(values[:, None], None, group.astype(np.int32), both.words, threads)
         return both.take(np.arange(1, 2 * m, 2))

@@ -115,7 +115,7 @@ def _order(keys: list[Keys]) -> Ints:
 
 
 def _marks(table: MixedTable, values: Floats, weights: Floats) -> list[int]:
-    """Tell columns apart by the rows in which their values stand: 64 bits for each, numbers first.
+    """Distinguish columns by the rows in which their values stand: 64 bits for each, numbers first.
 
     Colour refinement of the table as a graph of rows and columns: a row is known by its weight and the values of the
     columns, a column by the values of the rows, in turns. Sums of 64-bit integers depend on no order; the rows are

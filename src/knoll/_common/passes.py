@@ -277,7 +277,7 @@ def _not_finite(block: Block, _: None, run: Run) -> tuple[int, int, NDArray[Any]
 
 
 def seams(lengths: list[int], grain: int) -> list[list[tuple[int, slice]]]:
-    """Say which rows of which partitions make each block, so that blocks begin at multiples of `grain` rows.
+    """Return which rows of which partitions make each block, so that blocks begin at multiples of `grain` rows.
 
     A partition keeps the cells that begin in it. The rows before its first cell go to the block before, which they
     complete. A partition without a beginning has no block.

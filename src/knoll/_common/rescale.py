@@ -312,7 +312,7 @@ def present_rows(block: Block) -> Block:
 
 
 def without_absent(block: Block, largest: float) -> tuple[Block, float]:
-    """Leave rows of weight 0 out where they would change the scale of the others; also say how large those are.
+    """Leave rows of weight 0 out where they would change the scale of the others; also return how large those are.
 
     Extreme data is rescaled by what its columns hold (`Rescaling.fitting`), to which such a row must not add a value.
     """

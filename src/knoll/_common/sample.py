@@ -33,7 +33,7 @@ _MULTIPLIERS = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.
 
 
 def draw_sample(passes: Passes, present: int, seed: int, size: int) -> Block:
-    """Return all rows where there are at most `size`, of which `present` says how many count; else a sample.
+    """Return all rows where there are at most `size`, of which `present` count; else a sample.
 
     A sample has at most `size` distinct rows and those of much weight, in an order of their hashes.
     """
@@ -57,7 +57,7 @@ def draw_sample(passes: Passes, present: int, seed: int, size: int) -> Block:
 
 
 def draw_rows(passes: Passes, present: int, seed: int, size: int) -> NDArray[Any]:
-    """Return all rows where there are at most `size`, of which `present` says how many there are; else about `size`.
+    """Return all rows where there are at most `size`, of which `present` are counted; else about `size`.
 
     A row is repeated as often as its share of the weight demands: row i of a sample with the weights w is there
     ⌊(w₁ + … + wᵢ)·size/Σw + ½⌋ − ⌊(w₁ + … + wᵢ₋₁)·size/Σw + ½⌋ times.

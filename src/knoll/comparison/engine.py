@@ -108,7 +108,7 @@ def compare(
     n_jobs : int or None, default=None
         Threads; the result is the same for every number.
     budget : float, default=120.0
-        Seconds that the whole may take, about. Methods that would take longer are fitted on a sample, and say so.
+        Seconds that the whole may take, about. Methods that would take longer are fitted on a sample, and report it.
     exact : bool, default=False
         Fit every method on every row, whatever that takes.
     parameters : mapping, default=None
@@ -211,7 +211,7 @@ def compare(
     )
 
 
-_OVER = 1.5  # times the budget: more is said
+_OVER = 1.5  # times the budget: more is reported
 
 
 _ANSWERS = 0.6  # of the budget, until the last method must have given its answers for the subsample
@@ -408,7 +408,7 @@ class _Work:
 
 
 def _no_answer(failures: Sequence[Failure], found: Sequence[Partition]) -> str:
-    """Say why no answer can be recommended: what failed, and how much of the others is noise."""
+    """Report why no answer can be recommended: what failed, and how much of the others is noise."""
     reasons = [f"{failure.method}: {failure.reason.rstrip('.')}" for failure in failures]
     for name in dict.fromkeys(one.method for one in found):
         least = min((one for one in found if one.method == name), key=lambda one: (one.labels < 0).mean())
@@ -424,7 +424,7 @@ def _reason(error: Exception) -> str:
 
 
 def _notes(plan: Plan, n: int, work: _Work, seconds: float, budget: float) -> tuple[str, ...]:
-    """Say what was sampled, what speaks for the answers all the same, and whether the budget was too small for that."""
+    """Report what was sampled, what supports the answers, and whether the budget was too small for that."""
     late = tuple(
         f"{name}: the budget ended after {plural(answers, 'answer')} for the subsample."
         for name, answers in work.stopped.items()

@@ -38,7 +38,7 @@ def _best(scores: Iterable[tuple[int, float]]) -> dict[int, float]:
 
 
 def _reason(answers: Sequence[tuple[int, float, bool]], k: int, allowed: Sequence[int] | None) -> str:
-    """Say by which rule of `rank` the number was taken."""
+    """Report by which rule of `rank` the number was taken."""
     best = _best((number, score) for number, score, _ in answers)
     among = "numbers of clusters"
     if allowed is not None and k in allowed:

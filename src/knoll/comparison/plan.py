@@ -65,7 +65,7 @@ class Plan:
 def make_plan(n: int, d: int, methods: tuple[str, ...], budget: float, exact: bool, many: int = 0) -> Plan:
     """Share the budget among the methods; a method that would take more than its share is fitted on fewer rows.
 
-    With `exact` every method sees every row, and the figures say what that costs. If there are `many` small clusters,
+    With `exact` every method sees every row, and the figures show what that costs. If there are `many` small clusters,
     parameters are chosen on more rows.
     """
     whole = _PAIRS_SECONDS + _COLUMN_SECONDS * d

@@ -65,7 +65,7 @@ def sampled_table(
 
 
 def note_of(drawn: int, count: int) -> str:
-    """Say on how many rows the answers were compared."""
+    """Report on how many rows the answers were compared."""
     if drawn == count:
         return f"read in blocks; all {count} rows were compared."
     return f"read in blocks; compared on {drawn} of {count} rows, drawn by their contents."

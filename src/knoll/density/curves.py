@@ -1,4 +1,4 @@
-"""What a density tree says of all ε at once: numbers of clusters, noise, the largest cluster, modes and linkage."""
+"""What a density tree has for all ε at once: numbers of clusters, noise, the largest cluster, modes and linkage."""
 
 from __future__ import annotations
 

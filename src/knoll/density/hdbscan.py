@@ -330,7 +330,7 @@ class HDBSCAN(FitPredictMixin, ClusterMixin, DensityTree):
         costs = [metric_distances(block, points, self.metric, options, "HDBSCAN") @ strength for block in blocks]
         return int(rows[np.concatenate(costs).argmin()])
 
-    # ---- what the tree says further --------------------------------------------------------------------------------
+    # ---- more that the tree has ------------------------------------------------------------------------------------
 
     @property
     def condensed_tree_(self) -> CondensedTree:

@@ -35,8 +35,8 @@ _PER_ROW = 140  # bytes that the core keeps for a row beside lists and coordinat
 _PAIR_SECONDS = 4e-9  # of a pair of rows, where all distances are computed
 
 
-# A minimum spanning tree of each fit, with the order of its rows, by which a later fit is told apart. Which of several
-# trees it is depends on timing, so it is no result; a model that was loaded has none.
+# A minimum spanning tree of each fit, with the order of its rows, by which a later fit is distinguished. Which of
+# several trees it is depends on timing, so it is no result; a model that was loaded has none.
 _LINKS: weakref.WeakKeyDictionary[DensityTree, tuple[Ints, Labels]] = weakref.WeakKeyDictionary()
 # For cuts with borders: the least ε at which each row is in a cluster, with the order of the fit, since the first cut.
 _BORDERS: weakref.WeakKeyDictionary[DensityTree, tuple[Ints, Floats]] = weakref.WeakKeyDictionary()

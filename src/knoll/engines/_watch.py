@@ -126,7 +126,7 @@ def _is_of_dask(error: BaseException) -> bool:
 
 
 def _killed(error: Any) -> str:
-    """Say which task took several workers with it."""
+    """Report which task took several workers with it."""
     return (
         f"A task was on {getattr(error, 'allowed_failures', 3) + 1} workers when they died, so it is not tried again. "
         "They may have too little memory: give them more, or make the partitions smaller."

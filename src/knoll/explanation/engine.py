@@ -183,7 +183,7 @@ def _called(
 ) -> list[str]:
     """Return the names that were set, and proposals for the others."""
     traits = [
-        sorted((one for one in found if one.distinctive and one.used), key=lambda one: -_telling(one))
+        sorted((one for one in found if one.distinctive and one.used), key=lambda one: -_naming_value(one))
         for found in profiles
     ]
     labels = groups.labels.tolist()
@@ -199,8 +199,8 @@ def _called(
     return out
 
 
-def _telling(profile: ColumnProfile) -> float:
-    """Return how well a column serves in a name: "high" and "low" say more than "medium"."""
+def _naming_value(profile: ColumnProfile) -> float:
+    """Return how well a column serves in a name: "high" and "low" are more specific than "medium"."""
     return profile.effect * (0.5 if profile.direction in ("medium", "extreme") else 1.0)
 
 
@@ -262,7 +262,7 @@ def _stability(
 
 
 def _notes(read: Columns, tree: bool, rows: bool, refits: int, n: int) -> tuple[str, ...]:
-    """Say what was sampled or approximated."""
+    """Report what was sampled or approximated."""
     notes = []
     if tree:
         notes.append(

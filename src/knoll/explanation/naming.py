@@ -54,7 +54,7 @@ def _joined(words: Sequence[tuple[str, str]]) -> str:
 
 
 def _numbered(names: list[str]) -> list[str]:
-    """Tell names apart that are still the same by a number."""
+    """Distinguish names that are still the same by a number."""
     taken = set(names)
     out: list[str] = []
     for name in names:

@@ -24,7 +24,7 @@ from knoll.explanation.groups import Groups, of_others
 
 __all__ = ["ColumnProfile", "LevelShare", "profiles_of"]
 
-_LEAST_EFFECT = 0.2  # of a column that is said to set a cluster apart
+_LEAST_EFFECT = 0.2  # of a column that counts as setting a cluster apart
 _CHANCE = 2.0  # times √(1/n₁ + 1/n₂): effects of random groups are smaller (of Kuiper's statistic 99 %)
 _ONE_SIDED = 0.8  # of the effect: then the range has one end only
 _LEVELS = 3  # of a category that are named

@@ -51,7 +51,7 @@ class ExampleRow:
 
 @dataclass(frozen=True)
 class Cluster:
-    """One cluster, or the noise, and what there is to say about it.
+    """One cluster, or the noise, and its profile.
 
     Attributes
     ----------

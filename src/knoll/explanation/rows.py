@@ -77,8 +77,8 @@ def encoded(columns: Sequence[AnyColumn]) -> Floats:
     ends = np.cumsum(widths)
     out = np.empty((len(columns[0].missing), ends[-1]))
     for column, end, width in zip(columns, ends, widths, strict=True):
-        columns_out = out[:, end - width : end]
-        columns_out[:] = _standardised(column.values)[:, None] if isinstance(column, NumberColumn) else _indicators(column)
+        block = out[:, end - width : end]
+        block[:] = _standardised(column.values)[:, None] if isinstance(column, NumberColumn) else _indicators(column)
     return out
 
 

@@ -135,7 +135,7 @@ def _step(call: Callable[[Session, dict[str, Any], Arrays], Any]) -> Callable[..
     return answer
 
 
-def _told(name: str, call: Callable[..., Any], *, whole: bool = False) -> Callable[..., Iterator[Frame]]:
+def _single(name: str, call: Callable[..., Any], *, whole: bool = False) -> Callable[..., Iterator[Frame]]:
     """Return an answer of an action that changes nothing: a mapping of that name, perhaps with arrays."""
 
     def answer(session: Session, fields: dict[str, Any], arrays: Arrays) -> Iterator[Frame]:
@@ -287,9 +287,9 @@ ACTIONS: dict[str, Action] = {
             "commit": (Flag(),),
         },
     ),
-    "curve": Action(_told("curve", curves.curve), {**_SETTING, "parameter": (_TEXT,)}),
-    "recommend": Action(_told("", recommending.begin), _REFIT, True),
-    "recommendation": Action(_told("", recommending.status), {}, True),
+    "curve": Action(_single("curve", curves.curve), {**_SETTING, "parameter": (_TEXT,)}),
+    "recommend": Action(_single("", recommending.begin), _REFIT, True),
+    "recommendation": Action(_single("", recommending.status), {}, True),
     "show": Action(_step(lambda s, f, _: s.show(*_needed(f, "answer"))), {"answer": (_TEXT,)}, True),
     "select": Action(
         _step(_select),
@@ -321,12 +321,12 @@ ACTIONS: dict[str, Action] = {
     "go": Action(_step(lambda s, f, _: s.go(*_needed(f, "step"))), {"step": (_WHOLE,)}, True),
     "filter": Action(_step(_filter), {"where": (_LIST,), "hide": (_LIST,), "noise": (Flag(),)}, True),
     "compare_groups": Action(
-        _told("groups", groups.compare_groups), {"a": GROUP, "b": GROUP, "depth": (Number(0, 4, whole=True),)}
+        _single("groups", groups.compare_groups), {"a": GROUP, "b": GROUP, "depth": (Number(0, 4, whole=True),)}
     ),
-    "explain_row": Action(_told("row", row.explain_row), {"row": (_WHOLE,)}, True),
-    "find_row": Action(_told("rows", row.find_row), {"id": (_TEXT,)}, True),
+    "explain_row": Action(_single("row", row.explain_row), {"row": (_WHOLE,)}, True),
+    "find_row": Action(_single("rows", row.find_row), {"id": (_TEXT,)}, True),
     "view": Action(
-        _told("view", views.view),
+        _single("view", views.view),
         {
             "kind": (Choice(views.KINDS),),
             "x": (_WHOLE, _TEXT),
@@ -334,10 +334,10 @@ ACTIONS: dict[str, Action] = {
             "frames": (Number(2, 600, whole=True),),
         },
     ),
-    "contingency": Action(_told("contingency", views.contingency), {"a": (_TEXT,), "b": (_TEXT,)}),
-    "density2d": Action(_told("", views.density2d, whole=True), {"box": (_LIST,), "bins": (_LIST,)}, True),
-    "stability": Action(_told("stability", groups.stability), {}),
-    "morph": Action(_told("morph", morph.morph), {"relation": (_TEXT,), "at": (Number(0, 1),)}),
-    "export": Action(_told("file", _export), {"kind": (_TEXT,), "to": (Choice(("download", "folder")),)}),
-    "log": Action(_told("", _log), {}, True),
+    "contingency": Action(_single("contingency", views.contingency), {"a": (_TEXT,), "b": (_TEXT,)}),
+    "density2d": Action(_single("", views.density2d, whole=True), {"box": (_LIST,), "bins": (_LIST,)}, True),
+    "stability": Action(_single("stability", groups.stability), {}),
+    "morph": Action(_single("morph", morph.morph), {"relation": (_TEXT,), "at": (Number(0, 1),)}),
+    "export": Action(_single("file", _export), {"kind": (_TEXT,), "to": (Choice(("download", "folder")),)}),
+    "log": Action(_single("", _log), {}, True),
 }

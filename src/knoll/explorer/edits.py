@@ -1,4 +1,4 @@
-"""Merge, split, move: labels and notes in, labels and notes out. Clusters made by hand say so."""
+"""Merge, split, move: labels and notes in, labels and notes out. Clusters made by hand are marked."""
 
 from __future__ import annotations
 

@@ -53,8 +53,8 @@ def explore(
     recommend : bool, default=True
         Whether the methods are compared in the background.
     options :
-        Those of `knoll.compare` that say how a table is read and scaled: columns, types, log, ignore, missing, scale,
-        metric, seed, n_jobs; of a file also header, ids and truth.
+        Those of `knoll.compare` that define how a table is read and scaled: columns, types, log, ignore, missing,
+        scale, metric, seed, n_jobs; of a file also header, ids and truth.
 
     Returns
     -------

@@ -50,7 +50,7 @@ def compare_rows(source: Source, progress: Callable[[Event], None] | bool = Fals
     return compare(X, seed=source.seed, n_jobs=source.n_jobs, progress=progress, **{"budget": BUDGET, **how, **given})
 
 
-_HOW = ("scale", "metric", "missing")  # what is still to be said about a table that has been read
+_HOW = ("scale", "metric", "missing")  # what is still to be specified about a table that has been read
 
 
 def refit_options(rows: int, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -65,7 +65,7 @@ class Background:
         self._session, self._lock = session, Lock()
         self._token: CancelToken | None = None
         self.progress: dict[str, Any] = {"running": False, "fraction": 0.0, "stage": "", "error": ""}
-        self.told: Callable[[], None] = lambda: None  # called when the progress changes
+        self.on_change: Callable[[], None] = lambda: None  # called when the progress changes
 
     def begin(self, **given: Any) -> None:
         """Begin, unless one runs already."""
@@ -93,16 +93,17 @@ class Background:
             error = str(caught)
         except Exception:
             _log.exception("the comparison in the background failed")
-            error = "the comparison failed; the log of the server says why"
-        self._tell(running=False, fraction=1.0, stage="done", error=error)
+            error = "the comparison failed; the log of the server gives the reason"
+        self._report(running=False, fraction=1.0, stage="done", error=error)
 
     def _event(self, event: Event) -> None:
         if event.method != "plan":
-            self._tell(fraction=event.fraction, stage=f"{event.method}: {event.stage}", seconds_left=event.seconds_left)
+            stage = f"{event.method}: {event.stage}"
+            self._report(fraction=event.fraction, stage=stage, seconds_left=event.seconds_left)
 
-    def _tell(self, **facts: Any) -> None:
+    def _report(self, **facts: Any) -> None:
         self.progress = {**self.progress, **facts}
-        self.told()
+        self.on_change()
 
 
 def begin(session: Session, **asked: Any) -> dict[str, Any]:
@@ -114,7 +115,7 @@ def begin(session: Session, **asked: Any) -> dict[str, Any]:
 
 
 def status(session: Session) -> dict[str, Any]:
-    """Say how far the comparison is, and what it recommends."""
+    """Report how far the comparison is, and what it recommends."""
     found = session.comparison
     return {**session.background.progress, "recommendation": None if found is None else summary(session, found)}
 

@@ -61,7 +61,7 @@ def explain_row(session: Session, row: int = -1) -> tuple[dict[str, Any], dict[s
 
 
 def _place(session: Session, answer: Answer, row: int) -> dict[str, Any]:
-    """Say where the row is among the clusters."""
+    """Report where the row is among the clusters."""
     own = answer.origin == "fit" and not answer.by_hand
     if own and answer.method == "gaussian-mixture":
         shares = session.fits.model_of(answer).predict_proba(session.source.points[row : row + 1])[0]
@@ -87,7 +87,7 @@ def _by_distance(labels: Ints, means: Floats, point: Floats) -> list[dict[str, A
 
 
 def _density(session: Session, answer: Answer, row: int) -> dict[str, Any]:
-    """Say whether a row is core, border or noise, and by how many rows."""
+    """Report whether a row is core, border or noise, and by how many rows."""
     eps, needed = float(answer.parameters["eps"]), int(answer.parameters["min_samples"])
     within = session.fits.within(row, eps)
     if within >= needed:

@@ -124,7 +124,7 @@ class Session:
         labels, out :
             As in the class.
         options :
-            Those of `knoll.compare` that say how a table is read and scaled: columns, types, log, ignore, missing,
+            Those of `knoll.compare` that define how a table is read and scaled: columns, types, log, ignore, missing,
             scale, metric, seed, n_jobs; of a file also header, ids and truth.
         """
         return cls(open_source(data, **options), labels=labels, out=out)
@@ -431,7 +431,7 @@ class Session:
         mode: str = "replace",
         origin: str = "",
     ) -> Self:
-        """Select rows: by number, by cluster, or by values; `mode` says what becomes of those selected before."""
+        """Select rows: by number, by cluster, or by values; `mode` determines what becomes of those selected before."""
         n, line = len(self.source), ""
         if mode not in _MODES:
             raise InvalidParameter(f"mode must be one of {', '.join(_MODES)}, got {mode!r:.60}.")
@@ -610,7 +610,7 @@ def _shows(step: Step, answers: set[str]) -> bool:
 
 
 def _grouped(found: Candidate) -> tuple[str, ...]:
-    """Say so if components of a mixture are joined to clusters."""
+    """Note it if components of a mixture are joined to clusters."""
     k, n = found.parameters.get("n_components"), found.n_clusters
     return (
         (f"{k} components make {plural(n, 'cluster')}: components that overlap are joined.",)

@@ -60,7 +60,7 @@ class Source:
         n_jobs: int | None = None,
         **options: Any,
     ) -> Source:
-        """Read and scale a table; `options` are those of `knoll.compare` that say how."""
+        """Read and scale a table; `options` are those of `knoll.compare` for that."""
         how: dict[str, Any] = {key: options.pop(key) for key in ("scale", "metric") if key in options}
         rows = read_rows(X, n_jobs=n_jobs, **options)
         missing = options.get("missing")

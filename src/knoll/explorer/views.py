@@ -1,6 +1,6 @@
 """Views of the rows: planes of scaled columns, a spectral embedding, given columns; and the cross table of two answers.
 
-A view says what it hides: its share of the variance, and how many of a row's ten nearest rows are among its thirty
+A view reports what it hides: its share of the variance, and how many of a row's ten nearest rows are among its thirty
 nearest in the view.
 """
 

@@ -29,7 +29,7 @@ from knoll.validation import refuse_not_finite
 
 States = tuple[steps.GaussianState, ...]  # of groups of columns
 
-SAMPLE = 20_000  # distinct rows of blocks from which a start by name is drawn, where `init_size` does not say
+SAMPLE = 20_000  # distinct rows of blocks from which a start by name is drawn, without `init_size`
 _EXTREME = 200  # deviations beyond 2^±200 are scaled: what is made of their squares would lose digits, or overflow
 # A weight below this share of the largest is 0. A row of weight w is at most w^−½ standard deviations from the mean, so
 # that with this bound the squares of all rows are numbers.

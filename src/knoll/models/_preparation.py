@@ -50,7 +50,7 @@ class Preparation:
         `fit` also takes "auto": "common" for up to three columns whose standard deviations differ by at most a factor
         of 5, and where all columns are positions, else "standard".
     missing : {"error", "drop", "median", "model"}
-        How missing values were treated; "model": they stay, and `encoding` says what becomes of them.
+        How missing values were treated; "model": they stay, and `encoding` defines what becomes of them.
     center, spread : tuple of float
         What is subtracted, and what is divided by: of each column; of positions on a sphere a third number each follows
         those of the numeric columns.
@@ -254,7 +254,7 @@ class Preparation:
         return self.positions[0] if len(self.columns) == 2 and self.positions else None
 
     def notes(self) -> tuple[str, ...]:
-        """Say what was made of latitude and longitude, and of the lengths of rows."""
+        """Report what was made of latitude and longitude, and of the lengths of rows."""
         if self.unit_rows:
             return ("Distances are those of directions: rows are divided by their lengths (cosine).",)
         return tuple(each.text(self.columns) for each in self.positions)

@@ -38,7 +38,7 @@ from knoll.models._relabeled import Relabeled, bare
 
 _CHUNK = 1 << 24  # bytes
 _SECONDS = "fitted.history_.seconds"  # of the clock: written as zeros, so that equal fits make equal files
-_NO_DISK = (None, errno.EINVAL, errno.ENOTSUP)  # what a pipe or a buffer says to fsync
+_NO_DISK = (None, errno.EINVAL, errno.ENOTSUP)  # what fsync of a pipe or a buffer raises
 
 
 def save(model: Any, path: str | os.PathLike[str], *, preparation: Preparation | None = None) -> None:

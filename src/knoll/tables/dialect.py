@@ -68,7 +68,7 @@ class Dialect:
     def guess(cls, sample: bytes, name: str, *, header: bool | None = None, expected: Collection[str] = ()) -> Dialect:
         """Guess from the first lines of a text.
 
-        `header` tells whether the first line has names. Where it is None the contents decide: a line of numbers has
+        `header`: whether the first line has names. Where it is None the contents decide: a line of numbers has
         names if the `expected` ones are all on it.
         """
         lines, encoding = _decoded(sample, name)

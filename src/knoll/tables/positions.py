@@ -185,7 +185,7 @@ class Position:
         return tuple(f"km along {axis} ({latitude}, {longitude})" for axis in "xyz")
 
     def text(self, columns: Sequence[str]) -> str:
-        """Say in a sentence what was made of them."""
+        """Describe in a sentence what was made of them."""
         pair = f"{columns[self.latitude]}, {columns[self.longitude]}"
         if self.form == "radians":
             return f"{pair}: degrees, converted to radians for the haversine metric."

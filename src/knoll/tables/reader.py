@@ -20,7 +20,7 @@ __all__ = ["open_table", "read_table"]
 def open_table(path: str | Path, *, header: bool | None = None, expected: Sequence[str] = ()) -> Iterator[TableSource]:
     """Open a file, or standard input for "-", to be read in pieces or whole.
 
-    `header` tells whether the first line of a text has the names of the columns. Where it is None the contents decide:
+    `header`: whether the first line of a text has the names of the columns. Where it is None the contents decide:
     a line of numbers has names if the `expected` ones are all on it.
     """
     name = "standard input" if str(path) == "-" else str(path)

@@ -7,7 +7,7 @@
 | date, time | dates and times; text in one of `DATE_FORMATS`, all cells in the same |
 | boolean | true and false; two words that mean them; 0 and 1, beside columns of another type |
 | category | text with at most 100 levels, on average on two rows or more; whole numbers in a column named as a code |
-| left out | identifiers, free text, single values, classes, nearly empty columns, what other columns say already |
+| left out | identifiers, free text, single values, classes, nearly empty columns, what repeats other columns |
 
 The order of rows does not matter. `knoll.reference.column_type` has the rules in plain Python.
 """
@@ -161,7 +161,7 @@ def typed_cells(cells: dict[str, Any], n: int, rules: Rules | None = None) -> tu
 
 
 def _constants_only(schema: Schema, table: Mapping[str, Any]) -> Schema:
-    """Use constant numbers where there is nothing else: the caller knows what to say about them."""
+    """Use constant numbers where there is nothing else: the caller knows what to report."""
     constant = [
         Column(column.name, "number") if column.type == "constant" and is_numbers(table[column.name].type) else column
         for column in schema.columns
@@ -475,7 +475,7 @@ def _other_text(name: str, texts: Texts) -> Column:
 
 
 def _as_requested(name: str, cells: pa.ChunkedArray, text: str, rules: Rules) -> Column:
-    """Return the column as the user wants it, or an error that says why it cannot be."""
+    """Return the column as the user wants it, or raise an error with the reason."""
     chosen, _, form = text.partition(":")
     if chosen == "ignore":
         return Column(name, "ignored", reason="ignored by request")

@@ -151,7 +151,7 @@ class Schema:
 
     @property
     def is_plain(self) -> bool:
-        """Whether every used column is a plain number, so that a list of names says all."""
+        """Whether every used column is a plain number, so that a list of names is complete."""
         return all(column.plain_number and column.type == "number" for column in self.used)
 
     @property

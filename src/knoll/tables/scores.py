@@ -47,7 +47,7 @@ def score_loadings(Z: Floats, n_numeric: int, levels: Sequence[int]) -> Floats:
     -------
     ndarray of shape (D, r)
         Z @ loadings has the distances of the projected categories. Without a component beyond the limit r is 0: the
-        categories are independent of each other and of the numbers, as far as these rows can tell. A table without
+        categories are independent of each other and of the numbers, as far as these rows show. A table without
         numbers has two scores at least.
 
     Examples

@@ -1,4 +1,4 @@
-"""Text: CSV, TSV and their relatives. The first lines tell the dialect; pyarrow parses them and all others."""
+"""Text: CSV, TSV and their relatives. The first lines determine the dialect; pyarrow parses them and all others."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _parse(
         if threads:
             with contextlib.suppress(pa.ArrowInvalid):
                 return parse(threads=True)
-        return parse(threads=False)  # a single thread counts the lines, and can tell which one does not fit
+        return parse(threads=False)  # a single thread counts the lines, and can name the one that does not fit
 
 
 def _types_of(head: pa.Table) -> Types:
