@@ -67,20 +67,20 @@ def _own(seeds: tuple[int, ...]) -> Group:
 
 
 def run(group: Group, options: argparse.Namespace) -> list[Record]:
-    """Run the sets of a group whose names were asked for."""
+    """Run the sets of a group whose names were requested."""
     globs = [word.strip() for word in options.sets.split(",")]
     records = []
     for name, sample in group:
         if any(fnmatch.fnmatch(name, glob) for glob in globs):
             settings = {"peers": not options.no_peers, "given_k": not options.no_given_k, "n_jobs": options.jobs}
-            settings["methods"] = _some_methods(options.without, len(records))
+            settings["methods"] = _subset_of_methods(options.without, len(records))
             records.append(run_set(name, sample, **settings))
             print(_line(records[-1]), flush=True)
     return records
 
 
-def _some_methods(without: int, number: int) -> list[str]:
-    """Return the methods but some, drawn for each set."""
+def _subset_of_methods(without: int, number: int) -> list[str]:
+    """Return a subset of the methods, drawn for each set."""
     names = compared()
     out = np.random.default_rng([without, number]).choice(len(names), without, replace=False)
     return [name for i, name in enumerate(names) if i not in out]

@@ -112,12 +112,12 @@ def _of_leads(good: Sequence[Choice]) -> list[str]:
     """Report how often the second answer is the better one, by the lead of the first."""
     lines = []
     for low, high in itertools.pairwise(_LEADS):
-        some = [c for c in good if low <= c.lead < high]
-        if some:
-            better, worse = np.mean([[c.second > c.ari + 0.05, c.ari > c.second + 0.05] for c in some], axis=0)
-            gain = np.mean([c.best_of_three - c.ari for c in some])
+        subset = [c for c in good if low <= c.lead < high]
+        if subset:
+            better, worse = np.mean([[c.second > c.ari + 0.05, c.ari > c.second + 0.05] for c in subset], axis=0)
+            gain = np.mean([c.best_of_three - c.ari for c in subset])
             lines.append(
-                f"  lead {low:.2f} to {high:.2f}: {len(some):>4} sets, second better {100 * better:.0f} %, "
+                f"  lead {low:.2f} to {high:.2f}: {len(subset):>4} sets, second better {100 * better:.0f} %, "
                 f"first better {100 * worse:.0f} %, gain by three answers {gain:.3f}"
             )
     return lines

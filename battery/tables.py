@@ -57,7 +57,7 @@ def false_alarms(records: Sequence[Record]) -> dict[str, tuple[int, int]]:
     """Return by recipe without clusters: false alarms, and sets."""
     recipes = dict.fromkeys(r.name for r in records if not r.structured)
     of = {recipe: [r for r in records if r.name == recipe and not r.structured] for recipe in recipes}
-    return {recipe: (sum(r.verdict != "none" for r in some), len(some)) for recipe, some in of.items()}
+    return {recipe: (sum(r.verdict != "none" for r in group), len(group)) for recipe, group in of.items()}
 
 
 def page(groups: dict[str, Sequence[Record]], machine: str) -> str:
@@ -88,9 +88,9 @@ def page(groups: dict[str, Sequence[Record]], machine: str) -> str:
     lines += ["", "## Confidence and real index", "", "| confidence | sets | mean confidence | real index |"]
     lines += ["|---|---:|---:|---:|"]
     lines += [f"| {name} | {count} | {mean:.2f} | {real:.2f} |" for name, count, mean, real in calibration(records)]
-    for group, some in groups.items():
-        lines += ["", f"## {group.capitalize()}", "", _header(), "|---|" + "---:|" * 3 + "---|---|" + "---:|" * 10]
-        lines += [_row(r) for r in some]
+    for title, members in groups.items():
+        lines += ["", f"## {title.capitalize()}", "", _header(), "|---|" + "---:|" * 3 + "---|---|" + "---:|" * 10]
+        lines += [_row(r) for r in members]
     return "\n".join(lines) + "\n"
 
 

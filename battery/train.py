@@ -92,7 +92,7 @@ def folds_of_recipes(sets: Sequence[Collected], count: int) -> list[Ints]:
     """Divide the sets by their recipes."""
     recipes = sorted({one.recipe for one in sets})
     of = [set(recipes[fold::count]) for fold in range(count)]
-    return [np.flatnonzero([one.recipe in some for one in sets]) for some in of]
+    return [np.flatnonzero([one.recipe in group for one in sets]) for group in of]
 
 
 _SETS: list[Collected] = []  # of a worker

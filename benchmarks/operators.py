@@ -34,7 +34,7 @@ APPLICATIONS, WIDTH = 12, 12
 PAIRS = 3e8  # above these one application is estimated from fewer rows
 EXACT = ("stored", "tiles", "truncated")
 PROBE = 10_000  # rows for the test of the kernel's rank
-RANK, LEFT = 640, 1e-4  # of a factorisation, as the starts of a solve ask for it
+RANK, LEFT = 640, 1e-4  # of a factorisation, as the starts of a solve need it
 
 
 @dataclass(frozen=True)

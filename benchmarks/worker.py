@@ -1,6 +1,6 @@
 """One timed run of one contestant, in the fresh process that the runner started for it.
 
-Order: load the data, import what the contestant needs, warm up if the case asks for it, reset the memory
+Order: load the data, import what the contestant needs, warm up if the case requires it, reset the memory
 mark, start the clock, run, stop the clock, read the peak, and only then let the case's judge see the result.
 """
 

@@ -112,7 +112,7 @@ class Calls:
     def __init__(self, seeds: dict[str, list[Seed]], names: list[str], seed: int) -> None:
         self.names, self.seed = names, seed
         self.seeds = [seeds.get(name, []) for name in names]
-        self.valid = [(f, s) for f, some in enumerate(self.seeds) for s in some]
+        self.valid = [(f, s) for f, own in enumerate(self.seeds) for s in own]
 
     def at(self, number: int) -> tuple[int, Seed, list[Any], list[str]]:
         """Return the function, the seed, the arguments and how these were changed."""
@@ -121,8 +121,8 @@ class Calls:
             return function, seed, [copied(a) for a in (*seed.args, *seed.kwargs.values())], []
         rng = np.random.default_rng([self.seed, number])
         function = number % len(self.names)
-        some = self.seeds[function]
-        seed = some[int(rng.integers(len(some)))] if some else Seed(self.names[function], ())
+        seeds = self.seeds[function]
+        seed = seeds[int(rng.integers(len(seeds)))] if seeds else Seed(self.names[function], ())
         return function, seed, *changed(seed, rng)
 
     def describe(self, number: int) -> str:

@@ -166,7 +166,7 @@ void exact_normalise_columns(View<int64_t, 2> sums, Run run) {
   });
 }
 
-// Only words that change are written: `into` may be a fresh array of which the system has given no page yet.
+// Only words that change are written: `into` may be a fresh array of which the system has mapped no page yet.
 void exact_merge_columns(View<int64_t, 2> into, View<const int64_t, 2> from, Run run) {
   for_column_blocks(into.shape[1], run, [&](int64_t first, int64_t width) {
     Columns a, b;

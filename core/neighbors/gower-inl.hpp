@@ -32,9 +32,9 @@ KNOLL_INLINE void add_counts(f32* sums, bytes32 counts, f32 weight) {
   uint8_t each[32];
   __builtin_memcpy(each, &counts, sizeof each);
   for (int v = 0; v < 4; ++v) {
-    bytes8 some;
-    __builtin_memcpy(&some, each + 8 * v, sizeof some);
-    sums[v] += weight * __builtin_convertvector(some, f32);
+    bytes8 bytes;
+    __builtin_memcpy(&bytes, each + 8 * v, sizeof bytes);
+    sums[v] += weight * __builtin_convertvector(bytes, f32);
   }
 }
 

@@ -105,8 +105,8 @@ TEST("mixture: log-densities of every shape against plain loops, on every instru
       std::vector<double> start(at(tile.ld), 0.0);  // −Fμ
       for (int64_t i = 0; i < d; ++i)
         for (int64_t j = 0; j <= i; ++j) start[at(i)] -= lower[at(i * d + j)] * mean[at(j)];
-      for (const double* given : {static_cast<const double*>(nullptr), static_cast<const double*>(start.data())}) {
-        table->mixture.full(tile.columns.data(), tile.points, d, mean.data(), factor.data(), given, constant,
+      for (const double* initial : {static_cast<const double*>(nullptr), static_cast<const double*>(start.data())}) {
+        table->mixture.full(tile.columns.data(), tile.points, d, mean.data(), factor.data(), initial, constant,
                             away.data(), out.data());
         for (int64_t l = 0; l < tile.points; ++l) {
           double q = 0;

@@ -27,7 +27,7 @@ constexpr double kSmallestNormal = std::numeric_limits<double>::min();
 // Where long double has no spare bits the reference itself may be off by one ulp.
 constexpr double kAllowed = LDBL_MANT_DIG > DBL_MANT_DIG ? 2.0 : 3.0;
 // Quad precision in software is slow: a machine that has only that takes fewer values.
-int64_t some() { return LDBL_MANT_DIG > 64 || knoll_test::quick() ? 40'000 : 400'000; }
+int64_t default_count() { return LDBL_MANT_DIG > 64 || knoll_test::quick() ? 40'000 : 400'000; }
 
 // |y − truth| in units of the last place that a double of the truth's size has; subnormal ulps are counted as
 // such. An infinite y counts as 2^1024, the next number after the largest one.
@@ -48,14 +48,14 @@ void add_neighbours(Values& values, double center, int64_t count) {
   }
 }
 
-void add_uniform(Values& values, std::mt19937_64& random, double low, double high, int64_t count = some()) {
+void add_uniform(Values& values, std::mt19937_64& random, double low, double high, int64_t count = default_count()) {
   std::uniform_real_distribution<double> draw(low, high);
   for (int64_t i = 0; i < count; ++i) values.push_back(draw(random));
 }
 
 // Every bit pattern of [low, high] is equally likely, so that each binade gets its share. Both positive.
 void add_patterns(Values& values, std::mt19937_64& random, double low, double high, double sign,
-                  int64_t count = some()) {
+                  int64_t count = default_count()) {
   std::uniform_int_distribution<uint64_t> draw(std::bit_cast<uint64_t>(low), std::bit_cast<uint64_t>(high));
   for (int64_t i = 0; i < count; ++i) values.push_back(sign * std::bit_cast<double>(draw(random)));
 }

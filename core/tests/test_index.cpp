@@ -344,9 +344,9 @@ TEST("index: more rows than can be numbered are refused before any is read") {
   const int64_t n = int64_t{1} << 31;
   const View<const double, 2> x{&one, {n, 2}, {0, 0}};
   const Metric metric(MetricName::euclidean, 2, 2);
-  const auto refused = [](auto&& ask) {
+  const auto refused = [](auto&& call) {
     try {
-      ask();
+      call();
     } catch (const std::length_error& error) {
       return std::string(error.what()) ==
              "X has 2147483648 rows, and rows are numbered in 31 bits: at most 2147483643. Fit a sample of the rows "

@@ -254,7 +254,7 @@ TEST(
     }
 }
 
-TEST("pivoted Cholesky: duplicates need one pivot, nothing asked gives nothing, and a hopeless case is given up") {
+TEST("pivoted Cholesky: duplicates need one pivot, rank 0 gives nothing, and a hopeless case is stopped") {
   const KernelRule rule = kernel_rule("rbf", 1, 1);
   const Numbers same(600, 1.0);
   const auto one = pivoted_cholesky(KernelPoints(matrix(same, 2), rule, {}), rule, 50, 1e-10, {});
@@ -263,8 +263,8 @@ TEST("pivoted Cholesky: duplicates need one pivot, nothing asked gives nothing, 
   const auto x = numbers(4000 * 10, 12, 3.0);  // far apart: K is nearly the identity
   const KernelPoints points(matrix(x, 10), rule, {});
   CHECK(pivoted_cholesky(points, rule, 0, 1e-10, {}).rank == 0);
-  const auto given_up = pivoted_cholesky(points, rule, 1000, 1e-6, {});
-  CHECK(given_up.rank > 0 && given_up.rank < 200);
+  const auto stopped = pivoted_cholesky(points, rule, 1000, 1e-6, {});
+  CHECK(stopped.rank > 0 && stopped.rank < 200);
 }
 
 TEST("tall products: AᵀB and A·C against long double, the same bits for any threads and layout") {

@@ -80,7 +80,7 @@ std::vector<double> points(const std::string& dataset, int64_t n, int64_t d, uns
   return x;
 }
 
-std::vector<double> some_rows(const std::vector<double>& x, int64_t d, int64_t k, unsigned seed) {
+std::vector<double> random_rows(const std::vector<double>& x, int64_t d, int64_t k, unsigned seed) {
   std::mt19937_64 random(seed);
   std::vector<double> rows;
   for (int64_t c = 0; c < k; ++c) {
@@ -248,7 +248,7 @@ TEST("kmeans: groups fail whose bound is not above, on every instruction set") {
         for (const Kernels* table : all_kernels()) {
           std::vector<uint32_t> mask(static_cast<size_t>(stride / kBoundLanes), 0xabcdef);
           uint16_t least = 1;
-          const bool some =
+          const bool found =
               table->kmeans.failing_groups(lower.data(), group_shift.data(), stride, upper, mask.data(), &least);
           int lowest = 0xffff;
           bool any = false;
@@ -258,7 +258,7 @@ TEST("kmeans: groups fail whose bound is not above, on every instruction set") {
             any = any || bound <= upper;
             CHECK((mask[g / kBoundLanes] >> g % kBoundLanes & 1) == (bound <= upper ? 1u : 0u));
           }
-          CHECK(some == any && least == lowest);
+          CHECK(found == any && least == lowest);
         }
     }
 }
@@ -461,7 +461,7 @@ TEST("kmeans: labels are those of direct differences, on data that float32 canno
     for (int64_t d : {1, 2, 3, 9, 300})
       for (int64_t k : {1, 2, 5, 8, 13, 40}) {
         const int64_t n = d == 300 ? 60 : 131;
-        const auto x = points(dataset, n, d, 6), centers = some_rows(x, d, k, 7);
+        const auto x = points(dataset, n, d, 6), centers = random_rows(x, d, k, 7);
         std::vector<int32_t> labels(static_cast<size_t>(n));
         std::vector<double> distance2(labels.size());
         const auto counts = assign(matrix(x, d), matrix(centers, d), vector_view(labels.data(), n),
@@ -482,7 +482,7 @@ TEST_LONG("kmeans: every algorithm takes the plain path, on any number of thread
         auto x = points(dataset, 200, d, 8);
         while (static_cast<int64_t>(x.size()) < n * d) x.push_back(x[x.size() - static_cast<size_t>(200 * d)] * 1.0625);
         std::mt19937_64 random(9);
-        auto centers = some_rows(x, d, k, 10);
+        auto centers = random_rows(x, d, k, 10);
         std::vector<LloydMemory> memories;
         const std::array<int, 4> threads{1, 2, 3, 8};
         for (auto algorithm :
@@ -545,7 +545,7 @@ TEST("kmeans: sums of clusters are exact, weighted ones too, over all magnitudes
 
 TEST("kmeans: after a cancelled step the next one starts from scratch") {
   const int64_t n = 20'000, d = 2, k = 5;
-  const auto x = points("normal", n, d, 13), centers = some_rows(x, d, k, 14), others = some_rows(x, d, k, 15);
+  const auto x = points("normal", n, d, 13), centers = random_rows(x, d, k, 14), others = random_rows(x, d, k, 15);
   for (auto algorithm : {LloydAlgorithm::lloyd, LloydAlgorithm::hamerly, LloydAlgorithm::group_bounds}) {
     LloydMemory memory(n, d, k, algorithm), fresh(n, d, k, algorithm);
     memory.step(matrix(x, d), {}, matrix(centers, d), Run{2});

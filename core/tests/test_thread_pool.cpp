@@ -81,7 +81,7 @@ TEST("pool: cancellation stops between chunks") {
   CHECK_THROWS(Cancelled, for_chunks(1, 1, Run{1, &cancel}, [](int64_t, int64_t, int64_t) {}));
 }
 
-TEST("pool: as many threads as asked for, also more than there are CPUs") {
+TEST("pool: as many threads as requested, also more than there are CPUs") {
   std::atomic<int> inside{0};
   for_chunks(7, 1, Run{7}, [&](int64_t, int64_t, int64_t) {  // each chunk waits until all seven are being worked on
     ++inside;
@@ -92,7 +92,7 @@ TEST("pool: as many threads as asked for, also more than there are CPUs") {
   });
 }
 
-TEST("pool: no more threads than asked for") {
+TEST("pool: no more threads than requested") {
   std::atomic<int> now{0}, most{0};
   for_chunks(64, 1, Run{3}, [&](int64_t, int64_t, int64_t) {
     const int here = ++now;

@@ -19,7 +19,7 @@ namespace knoll {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr int64_t kShortest = 8;   // rows of a list where min_samples asks for fewer: bounds for the first rounds
+constexpr int64_t kShortest = 8;   // rows of a list where min_samples requires fewer: bounds for the first rounds
 constexpr int64_t kWeighted = 16;  // rows of a list where there are weights
 constexpr int64_t kGrain = 1 << 14;
 constexpr int64_t kPollEvery = 1 << 16;

@@ -8,7 +8,7 @@
 namespace knoll {
 
 // a and b are column tiles (d × kPoints), infinite past their last points; box (2, d) holds the points of b. Lane l is
-// a point of a, t one of b. A lane asks for points at a reduced distance below limits[l], for none where that is
+// a point of a, t one of b. A lane searches for points at a reduced distance below limits[l], for none where that is
 // negative. `scale` is that of IndexKernels.
 struct TreeKernels {
   // The lanes whose limit reaches the box.

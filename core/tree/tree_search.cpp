@@ -70,7 +70,7 @@ struct Queries {
   const double* tile;
   const double *low, *high;
   int64_t lanes;
-  alignas(32) double limits[kPoints];  // of keys; −1 where a lane asks for nothing
+  alignas(32) double limits[kPoints];  // of keys; −1 where a lane searches for nothing
   double largest() const {             // in independent chains
     double most[8];
     std::copy_n(limits, 8, most);

@@ -19,9 +19,9 @@ _OWN_NUMBER = {"dbscan", "hdbscan", "mean-shift"}  # methods that may find one c
 
 def parameters(rng: Rng, table: Table) -> dict[str, Any]:
     """Draw methods, numbers of clusters and a scaling; the budget is small."""
-    some = list(rng.choice(compared(), size=rng.integers(1, 4), replace=False))
+    methods = list(rng.choice(compared(), size=rng.integers(1, 4), replace=False))
     return {
-        "methods": [str(name) for name in some],
+        "methods": [str(name) for name in methods],
         "k": list(range(2, 2 + int(rng.integers(1, 4)))),
         "scale": str(rng.choice(["auto", "standard", "robust", "common", "none"])),
         "seed": int(rng.integers(1000)),

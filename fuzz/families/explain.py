@@ -70,8 +70,8 @@ def what_is_reported_is_counted(case: Case, model: Any) -> str | None:
         return f"clusters {sorted(found.names)} of the labels {sorted(set(labels.tolist()))}"
     total = _total(mass)
     for cluster in found.clusters:
-        own, given = labels == cluster.label, again == cluster.label
-        size, both, assigned = (_total(mass[rows]) for rows in (own, own & given, given))
+        own, covered = labels == cluster.label, again == cluster.label
+        size, both, assigned = (_total(mass[rows]) for rows in (own, own & covered, covered))
         if not _close(cluster.size, size) or not _close(cluster.share, size / total):
             return f"cluster {cluster.label} has size {cluster.size!r}, share {cluster.share!r}"
         if not _close(cluster.coverage, both / size) or (assigned and not _close(cluster.precision, both / assigned)):

@@ -248,7 +248,7 @@ def a_weight_is_a_number_of_repetitions(case: Case, model: Any) -> str | None:
 
 
 def the_order_of_rows_does_not_matter(case: Case, model: Any) -> str | None:
-    """Permuted rows have the same partition, unless more clusters are asked for than there are distinct rows.
+    """Permuted rows have the same partition, unless more clusters are requested than there are distinct rows.
 
     Rows are equal that have the same distances to all rows, so that nothing distinguishes them.
     """

@@ -167,9 +167,9 @@ def objective_never_rises(case: Case, model: Any) -> str | None:
 
 def transform_is_the_exact_distance(case: Case, model: Any) -> str | None:
     """transform(X) are the distances to the centres."""
-    some = slice(0, 6)
-    found = model.transform(case.input(some))
-    (rows, centers), exponent = integers(case.X[some], model.cluster_centers_)
+    sample = slice(0, 6)
+    found = model.transform(case.input(sample))
+    (rows, centers), exponent = integers(case.X[sample], model.cluster_centers_)
     single = case.X.dtype == np.float32
     relative, least = (1e-6, float(np.finfo(np.float32).smallest_subnormal)) if single else (1e-13, 5e-324)
     for i, row in enumerate(rows):
@@ -224,9 +224,9 @@ def powers_of_two_are_units(case: Case, model: Any) -> str | None:
     subnormal data are rounded before the last assignment. Rows between centres whose squared distance vanishes beside
     the largest entry are not distinguished, and where it vanishes depends on the unit.
     """
-    given = isinstance(case.parameters["init"], np.ndarray)
+    has_start = isinstance(case.parameters["init"], np.ndarray)
     X = case.X.astype(np.float64)
-    if case.X.dtype == np.float32 or (not given and (not case.ordinary or (X[0] == X).all(axis=0).any())):
+    if case.X.dtype == np.float32 or (not has_start and (not case.ordinary or (X[0] == X).all(axis=0).any())):
         return None
     if exponent_range(X) > 900 or np.abs(X).max() < 2.0**-1000:
         return None
@@ -234,9 +234,9 @@ def powers_of_two_are_units(case: Case, model: Any) -> str | None:
     if any(_has_close(center, centers, max(abs(v) for row in rows for v in row)) for center in centers):
         return None
     wanted = int(case.rng(3).choice([-900, -300, -40, 3, 40, 300, 900]))
-    p = exact_powers(np.r_[X, case.parameters["init"]] if given else X, wanted)
+    p = exact_powers(np.r_[X, case.parameters["init"]] if has_start else X, wanted)
     q = 0 if case.weights is None else exact_powers(case.weights, int(case.rng(4).choice([-200, 0, 5, 200])))
-    changes = {"init": np.ldexp(case.parameters["init"], p)} if given else {}
+    changes = {"init": np.ldexp(case.parameters["init"], p)} if has_start else {}
     other = case.fit(np.ldexp(X, p), None if case.weights is None else np.ldexp(case.weights, q), **changes)
     if not np.array_equal(model.labels_, other.labels_):
         return f"labels_ differ under 2^{p} X, 2^{q} w"

@@ -57,12 +57,12 @@ def distances_are_exact(case: Case, model: Any) -> str | None:
 
     Of extreme numbers the model computes with unit_gamma_ and a power of two as unit.
     """
-    some = np.flatnonzero(case.present)[:8]
-    found = model.transform(case.input())[some]
+    sample = np.flatnonzero(case.present)[:8]
+    found = model.transform(case.input())[sample]
     unit = Fraction(2) ** (2 * int(model.unit_exponent_))
     gamma = Fraction(float(model.unit_gamma_)) * unit
-    numeric, codes = numeric_columns(case.table), codes_of(case.table)[some]
-    rows = case.X[some][:, numeric].astype(np.float64).tolist()
+    numeric, codes = numeric_columns(case.table), codes_of(case.table)[sample]
+    rows = case.X[sample][:, numeric].astype(np.float64).tolist()
     least = Fraction(1, 2**1000) * unit  # squares from 2^−1000 units on have all their digits
     for i, row in enumerate(rows):
         for c, mean in enumerate(model.cluster_means_.astype(np.float64).tolist()):
@@ -75,9 +75,9 @@ def distances_are_exact(case: Case, model: Any) -> str | None:
                 if exact > Fraction(float(np.finfo(np.float32).max)) and value == float(np.finfo(np.float32).max):
                     continue
                 if not agrees(value, exact, 2.0**-20, Fraction(float(np.finfo(np.float32).tiny))):
-                    return f"distance of row {some[i]} to {c} is {value!r}, exactly {float(exact):.17g}"
+                    return f"distance of row {sample[i]} to {c} is {value!r}, exactly {float(exact):.17g}"
             elif not agrees(value, exact, float(_DOUBT), least):
-                return f"distance of row {some[i]} to {c} is {value!r}, exactly {_shown(exact)}"
+                return f"distance of row {sample[i]} to {c} is {value!r}, exactly {_shown(exact)}"
     return None
 
 

@@ -72,12 +72,12 @@ def log_densities_are_exact(case: Case, model: Any) -> str | None:
     steady = case.ordinary and case.table.shape in ("cloud", "blobs") and case.X.dtype == np.float64
     if matrices and not (steady and case.parameters["reg_covar"] >= 1e-7 and len(case.X) > 4 * p):
         return None
-    some = np.flatnonzero(case.present)[:6]
-    found = model.score_samples(case.input())[some]
+    sample = np.flatnonzero(case.present)[:6]
+    found = model.score_samples(case.input())[sample]
     units, codes = _Units.of(model), codes_of(case.table)
     with decimal.localcontext(DECIMAL):
         covariances = [_covariance(model, units, c, p) for c in range(len(model.weights_))]
-        for i, value in zip(some.tolist(), found.tolist()):
+        for i, value in zip(sample.tolist(), found.tolist()):
             row = case.X[i, numeric].astype(np.float64)
             seen = np.flatnonzero(~np.isnan(row)).tolist()
             terms = []

@@ -59,18 +59,18 @@ def parameters(rng: Rng, table: Table) -> dict[str, Any]:
             variance = float(X.var())
         drawn["fixed_variance"] = variance if 0 < variance < np.inf else 1.0
     elif rng.random() < 0.25:
-        drawn |= _given_start(rng, X, k, shape)
+        drawn |= _explicit_start(rng, X, k, shape)
     return drawn
 
 
-def _given_start(rng: Rng, X: Any, k: int, shape: str) -> dict[str, Any]:
+def _explicit_start(rng: Rng, X: Any, k: int, shape: str) -> dict[str, Any]:
     d = X.shape[1]
     with np.errstate(all="ignore"):
         variances = X.var(axis=0)
         precisions = np.where((variances > 0) & (1 / variances < 1e300), 1 / variances, 1.0)
     if not np.isfinite(precisions).all():
         precisions = np.ones(d)
-    given = {
+    precisions_init = {
         "full": np.tile(np.diag(precisions), (k, 1, 1)),
         "tied": np.diag(precisions),
         "diag": np.tile(precisions, (k, 1)),
@@ -79,7 +79,7 @@ def _given_start(rng: Rng, X: Any, k: int, shape: str) -> dict[str, Any]:
     return {
         "weights_init": np.full(k, 1 / k),
         "means_init": X[rng.choice(len(X), k, replace=False)],
-        "precisions_init": given,
+        "precisions_init": precisions_init,
     }
 
 
@@ -121,13 +121,13 @@ def log_densities_are_exact(case: Case, model: Any) -> str | None:
     """
     if model.noise_log_density_ == math.inf:
         return None
-    some = np.flatnonzero(case.present)[:6]
-    found = model.score_samples(case.input())[some]
+    sample = np.flatnonzero(case.present)[:6]
+    found = model.score_samples(case.input())[sample]
     units = _Units.of(model)
     with decimal.localcontext(DECIMAL):
         widest = _widest(case, units)
         volume = sum(units.exponents) * Decimal(2).ln()
-        for value, row in zip(found.tolist(), case.X[some].astype(np.float64).tolist()):
+        for value, row in zip(found.tolist(), case.X[sample].astype(np.float64).tolist()):
             scaled = units.down(row)
             if max(abs(x) for x in scaled) > Decimal(2) ** 500 and any(units.exponents):
                 continue  # a row of negligible weight, far out beside those that the units are made for
@@ -334,8 +334,8 @@ def powers_of_two_are_units(case: Case, model: Any) -> str | None:
         return None  # weights in place of rows: only their sum makes them enough
     q = 0 if case.weights is None else exact_powers(case.weights, int(case.rng(4).choice([-200, 0, 5, 200])))
     weights = None if case.weights is None else np.ldexp(case.weights, q)
-    given = "means_init" in case.parameters
-    if case.parameters["reg_covar"] > 0 or model.covariance_type == "fixed" or given or not case.ordinary:
+    has_start = "means_init" in case.parameters
+    if case.parameters["reg_covar"] > 0 or model.covariance_type == "fixed" or has_start or not case.ordinary:
         return differs(model, case.fit(weights=weights), ANSWERS) if q and case.ordinary else None
     if (
         case.X.dtype == np.float32

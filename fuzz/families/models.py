@@ -39,7 +39,7 @@ def parameters(rng: Rng, table: Table) -> dict[str, Any]:
 
 
 def _fitted(case: Case) -> Any:
-    """Fit; None where the family itself refuses or fails, which it is asked about elsewhere."""
+    """Fit; None where the family itself refuses or fails, which other laws check."""
     model = case.parameters["estimator"](**case.parameters["parameters"])
     weighted = has_fit_parameter(model, "sample_weight") and case.weights is not None
     try:

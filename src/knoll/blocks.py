@@ -39,7 +39,7 @@ def open(source: Any, columns: Sequence[str] | None = None, weight: str | None =
     source : str, path, sequence of those, or object with `__arrow_c_stream__`
         A file in any format that the command line reads (Parquet, Arrow, NPY, CSV and others), a pattern such as
         "part-*.parquet", or several; their rows follow each other in the order of the names. An Arrow stream is
-        a table or a query of polars, DuckDB or pyarrow, which is asked for its batches in each pass.
+        a table or a query of polars, DuckDB or pyarrow, whose batches are read again in each pass.
     columns : sequence of str, optional
         The columns to read. By default those that hold numbers in the first rows.
     weight : str, optional
@@ -155,13 +155,13 @@ class _File:
 
 @dataclass(frozen=True)
 class _Stream:
-    """An object that makes an Arrow stream each time it is asked."""
+    """An object that makes a new Arrow stream on each request."""
 
     table: Any
     name: str = "the stream"
 
     def open(self, expected: Sequence[str]) -> Any:
-        """Ask for the first batch."""
+        """Request the first batch."""
         import contextlib
 
         return contextlib.nullcontext(_stream_source(self))

@@ -214,14 +214,14 @@ def refuse_lazy(data: Any, name: str, estimator: Any = None) -> None:
         return
     owner = "" if estimator is None else f"{type(estimator).__name__}: "
     others = " and predict the others: predict takes collections" if hasattr(estimator, "predict") else ""
-    some = (
+    sample = (
         f"{name}[::100].compute()"
         if getattr(data, "ndim", 0) and not hasattr(data, "columns")
         else (f"{name}.sample(frac=0.01).compute()")
     )
     raise CostError(
         f"{owner}{name} is a dask collection, and all of it would have to be in memory here. Take a sample, such as "
-        f"{some}{others}."
+        f"{sample}{others}."
     )
 
 

@@ -42,7 +42,7 @@ class Tab:
         return self.page.evaluate(text)
 
     def settle(self):
-        """Wait until nothing is asked and everything is drawn."""
+        """Wait until no request is open and everything is drawn."""
         self.wait(lambda: self.js(f"new Promise((r) => setTimeout(() => r({STORE}.get('busy') === 0), 15))"))
         self.js("new Promise((r) => requestAnimationFrame(() => requestAnimationFrame(r)))")
 
@@ -115,11 +115,11 @@ def explore(browser):
         context = browser.new_context(viewport=screen, **options)
         contexts.append(context)
         tab = context.new_page()
-        tab.complaints, tab.asked = [], []
+        tab.complaints, tab.requested = [], []
         tab.on("console", lambda one: tab.complaints.append(one.text) if one.type in ("error", "warning") else None)
         tab.on("pageerror", lambda error: tab.complaints.append(str(error)))
         tab.on("dialog", lambda dialog: tab.complaints.append(dialog.message))
-        tab.on("request", lambda request: tab.asked.append(request.url))
+        tab.on("request", lambda request: tab.requested.append(request.url))
         tab.goto(page.address)
         made = Tab(tab)
         made.server = page
@@ -162,8 +162,8 @@ def plain(session, method, **parameters):
 
 def test_it_opens_from_its_own_origin_alone(iris):
     base = iris.server.address.partition("#")[0]
-    assert all(url.startswith(base) for url in iris.page.asked)
-    assert iris.server.token not in "".join(iris.page.asked)
+    assert all(url.startswith(base) for url in iris.page.requested)
+    assert iris.server.token not in "".join(iris.page.requested)
     assert iris.server.token not in iris.page.url
     np.testing.assert_array_equal(
         iris.labels, plain(iris.server.session, KMeans, n_clusters=3, n_init=2, random_state=0)
@@ -514,15 +514,15 @@ def test_labels_and_script_are_downloaded(iris, tmp_path):
     np.testing.assert_array_equal(replayed["labels"], session.labels)
 
 
-def test_a_frozen_page_shows_without_a_server_and_asks_nobody(iris, browser, tmp_path):
+def test_a_frozen_page_shows_without_a_server_and_makes_no_request(iris, browser, tmp_path):
     iris.press("e")
     with iris.page.expect_download() as download:
         iris.page.click("[data-key=export-page]")
     download.value.save_as(tmp_path / "page.html")
     assert (tmp_path / "page.html").stat().st_size < 5_000_000
     context = browser.new_context(viewport=DESKTOP)
-    page, asked, complaints = context.new_page(), [], []
-    page.on("request", lambda request: asked.append(request.url))
+    page, requested, complaints = context.new_page(), [], []
+    page.on("request", lambda request: requested.append(request.url))
     page.on("console", lambda one: complaints.append(one.text) if one.type == "error" else None)
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.goto((tmp_path / "page.html").as_uri())
@@ -536,7 +536,7 @@ def test_a_frozen_page_shows_without_a_server_and_asks_nobody(iris, browser, tmp
     for kind in ("columns", "separating", "principal"):
         tab.choose("view", kind)
         assert not page.query_selector(".kx-message").is_visible()
-    assert [url for url in asked if not url.startswith(("file:", "blob:", "data:"))] == []
+    assert [url for url in requested if not url.startswith(("file:", "blob:", "data:"))] == []
     assert complaints == []
     context.close()
 

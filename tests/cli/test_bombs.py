@@ -150,7 +150,7 @@ def test_a_true_bomb_of_feather(tmp_path, monkeypatch, compression):
 
 @pytest.mark.parametrize("write", [parquet, feather])
 def test_rows_that_take_no_bytes_are_a_bomb(tmp_path, monkeypatch, write):
-    """The question of gzip and NPZ, asked of what the file claims about itself: nothing is unpacked."""
+    """The check of gzip and NPZ, on what the file claims about itself: nothing is unpacked."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(limits, "_BOMB", (1 << 20, 300))
     (tmp_path / "data").write_bytes(write(pa.table({"x": np.zeros(1 << 20), "y": np.ones(1 << 20)})))
@@ -180,7 +180,7 @@ def test_a_table_is_in_memory_once_beside_its_file(tmp_path, write):
 
 
 def test_texts_that_are_kept_once_are_not_written_out(tmp_path, monkeypatch):
-    """A long text on many rows takes little room in a file of columns; only who asks for it has it unfolded."""
+    """A long text on many rows takes little room in a file of columns; it is unfolded on request alone."""
     table = pa.table({"x": np.arange(300.0), "long": pa.array(["y" * 10**6] * 300)})
     for content in (parquet(table), feather(table.set_column(1, "long", table["long"].dictionary_encode()))):
         (tmp_path / "data").write_bytes(content)
@@ -247,7 +247,7 @@ def test_two_columns_of_one_name_are_reported(tmp_path, write):
     ],
     ids=lambda words: words[0],
 )
-def test_every_command_asks_before_it_unpacks(tmp_path, monkeypatch, capsys, words):
+def test_every_command_checks_before_it_unpacks(tmp_path, monkeypatch, capsys, words):
     """Equal numbers pack to a thousandth of their size; only `predict`, which reads in pieces, takes the file."""
     monkeypatch.chdir(tmp_path)
     rows = 1 << 20

@@ -19,8 +19,8 @@ def test_words_become_values():
     assert parse_numbers("2..4") == [2, 3, 4]
     assert parse_numbers("2,8, 4") == [2, 4, 8]
     assert parse_numbers("3-5") == [3, 4, 5]
-    given = parse_settings(("dbscan.eps=0.5", "gmm.n_init=2", "dbscan.metric=cityblock", "kmeans.tol=none"))
-    assert given == {
+    settings = parse_settings(("dbscan.eps=0.5", "gmm.n_init=2", "dbscan.metric=cityblock", "kmeans.tol=none"))
+    assert settings == {
         "dbscan": {"eps": 0.5, "metric": "cityblock"}, "gaussian-mixture": {"n_init": 2}, "kmeans": {"tol": None},
     }  # fmt: skip
 
@@ -112,8 +112,8 @@ def test_a_method_that_fails_is_reported_and_the_others_stay(table, tmp_path, ca
     ],
 )
 def test_the_shell_completes(knoll, words, offered):
-    ask = {"_KNOLL_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
-    assert knoll(env={**os.environ, **ask}).stdout.splitlines() == [offered]
+    environment = {"_KNOLL_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
+    assert knoll(env={**os.environ, **environment}).stdout.splitlines() == [offered]
 
 
 def test_the_plan_is_printed_before_the_work(tmp_path, call):

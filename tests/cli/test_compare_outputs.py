@@ -14,7 +14,7 @@ from knoll.exceptions import ModelFileError
 QUICK = ("--methods", "kmeans,gmm,dbscan", "--k", "2..4", "--budget", "5")
 
 
-def test_older_results_are_not_replaced_unless_that_is_asked_for(table, tmp_path, call):
+def test_older_results_are_not_replaced_unless_that_is_requested(table, tmp_path, call):
     out = tmp_path / "out"
     out.mkdir()
     (out / "labels.parquet").write_text("mine")

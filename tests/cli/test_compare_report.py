@@ -160,8 +160,8 @@ def test_verdict_and_confidence_come_first(found, points, verdict, level):
 def test_other_answers_are_listed(found, points):
     other = found.candidates["kmeans"]
     for defensible, words in ((True, "Several answers are defensible:"), (False, "The next best answers:")):
-        some = (Alternative(other, defensible, "finer", 0.5),)
-        advice = replace(found.recommendation, alternatives=some)
+        alternatives = (Alternative(other, defensible, "finer", 0.5),)
+        advice = replace(found.recommendation, alternatives=alternatives)
         text = comparison_page(replace(found, recommendation=advice), points, name="x", seconds=0.0)
         assert words in text
         words = (

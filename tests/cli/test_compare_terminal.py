@@ -1,4 +1,4 @@
-"""What ``knoll compare`` prints: its table, its recommendation, its progress, and what it asks."""
+"""What ``knoll compare`` prints: its table, its recommendation, its progress, and its prompts."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_a_sample_is_reported_with_its_certificate(tmp_path, call):
 
 
 def answering(command, words, answer, folder):
-    """Run on a terminal, and answer what is asked there; return what was shown and the exit code."""
+    """Run on a terminal, and answer the prompts; return what was shown and the exit code."""
     main_end, ours = os.openpty()
     done = subprocess.Popen([*command, *words], stdin=ours, stdout=ours, stderr=ours, cwd=folder,
                             env={**os.environ, "TERM": "dumb"}, start_new_session=True)  # fmt: skip
@@ -136,7 +136,7 @@ def answering(command, words, answer, folder):
 
 
 @pytest.mark.parametrize(("answer", "written"), [(b"n\n", False), (b"\n", False), (b"y\n", True)])
-def test_exact_asks_on_a_terminal_when_it_is_much(table, tmp_path, answer, written, warm_knoll):
+def test_exact_prompts_on_a_terminal_when_it_is_much(table, tmp_path, answer, written, warm_knoll):
     words = ["compare", str(table), "--methods", "kmeans,spectral", "--k", "3", "--out", "out", "--exact"]
     shown, code = answering(warm_knoll, [*words, "--budget", "0.001"], answer, tmp_path)
     assert code == 0
@@ -146,7 +146,7 @@ def test_exact_asks_on_a_terminal_when_it_is_much(table, tmp_path, answer, writt
     assert os.listdir(tmp_path) == (["out"] if written else [])
 
 
-def test_exact_asks_nothing_when_it_is_little(table, tmp_path, warm_knoll):
+def test_exact_does_not_prompt_when_it_is_little(table, tmp_path, warm_knoll):
     words = ["compare", str(table), "--methods", "kmeans", "--k", "3", "--out", "out", "--exact", "--budget", "99"]
     shown, code = answering(warm_knoll, words, b"", tmp_path)
     assert code == 0

@@ -65,7 +65,7 @@ SHELLS = {"bash": "complete -o nosort -F", "zsh": "#compdef knoll", "fish": "com
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_a_shell_is_reported_how_to_ask(knoll, shell):
+def test_a_shell_gets_its_completions(knoll, shell):
     done = knoll(env={"_KNOLL_COMPLETE": f"{shell}_source"} | path())
     assert done.returncode == 0
     assert SHELLS[shell] in done.stdout
@@ -78,8 +78,8 @@ def test_a_shell_is_reported_how_to_ask(knoll, shell):
 def test_words_are_completed(knoll, shell):
     def completed(*words: str) -> set[str]:
         at = words[-1] if shell == "fish" else str(len(words) - 1)
-        asked = {"_KNOLL_COMPLETE": f"{shell}_complete", "COMP_WORDS": " ".join(words), "COMP_CWORD": at}
-        done = knoll(env=asked | path())
+        environment = {"_KNOLL_COMPLETE": f"{shell}_complete", "COMP_WORDS": " ".join(words), "COMP_CWORD": at}
+        done = knoll(env=environment | path())
         assert done.returncode == 0, done.stderr
         return set(re.split(r"[\s,]+", done.stdout))
 

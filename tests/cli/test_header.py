@@ -54,7 +54,7 @@ def test_a_row_may_be_text(tmp_path):
         read_table(path, header=True)
 
 
-def test_names_that_are_asked_for_are_found_on_a_line_of_numbers(years):
+def test_names_that_are_requested_are_found_on_a_line_of_numbers(years):
     """Without this there would be no such column: the rule turns an error into an answer, and nothing else."""
     assert read_table(years, columns=["2020"]).X.tolist() == [[2], [2.1], [8], [8.2]]
     assert read_table(years, ids="2019").ids.tolist() == [1, 1.1, 9, 9.1]

@@ -143,7 +143,7 @@ def test_a_table_without_rows_is_reported_so(call, tmp_path):
     assert (code, errors) == (2, f"knoll: {tmp_path / 't.parquet'} has no rows.\n")
 
 
-def test_the_format_may_be_asked_for(call, model, tmp_path):
+def test_the_format_may_be_requested(call, model, tmp_path):
     path, out = tmp_path / "new.csv", tmp_path / "labels"
     path.write_text(text())
     assert call("predict", model, path, "--out", out, "--format", "parquet")[0] == 0

@@ -110,7 +110,7 @@ def test_a_relation_named_twice_is_certified_once(call):
     assert "1 of 1 hold." in text
 
 
-def test_certificates_of_an_earlier_run_are_not_replaced_unless_that_is_asked_for(call, tmp_path):
+def test_certificates_of_an_earlier_run_are_not_replaced_unless_that_is_requested(call, tmp_path):
     out = tmp_path / "c.json"
     out.write_text("mine")
     words = ("relate", "iris", "--only", "gaussian-is-mixture-of-one", "--json", out)

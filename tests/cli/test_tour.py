@@ -31,7 +31,7 @@ from knoll.report.tables import TABLES
 
 
 class Reader(HTMLParser):
-    """Collects what the tests ask about: ids, links, images, headings and tags left open."""
+    """Collects what the tests check: ids, links, images, headings and tags left open."""
 
     def __init__(self):
         super().__init__()

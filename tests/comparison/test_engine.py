@@ -274,7 +274,7 @@ def test_a_second_draw_takes_other_rows():
     first, second = drawn_rows(order, 200, 3), drawn_rows(order, 200, 3, after=200)
     assert len(second) == 200
     assert not set(first) & set(second)
-    assert len(drawn_rows(order, 400, 3, after=400)) == 400  # as many as asked for, though some were drawn before
+    assert len(drawn_rows(order, 400, 3, after=400)) == 400  # as many as requested, though some were drawn before
 
 
 def test_a_sample_of_nearly_all_rows_is_all_rows():
@@ -500,7 +500,7 @@ def test_more_clusters_than_the_subsample_has_rows_are_a_failure_with_its_reason
 
 
 def test_numbers_not_to_be_tried_are_not_taken():
-    """Three clear clusters, and two asked for: every method that takes a number takes two."""
+    """Three clear clusters, and two requested: every method that takes a number takes two."""
     X, _ = three(40)
     found = compare(X, k=[2])
     for name in ("gaussian-mixture", "kmeans", "kernel-kmeans", "spectral"):

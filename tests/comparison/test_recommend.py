@@ -1,4 +1,4 @@
-"""What is recommended, and what never is: one cluster, nearly all noise, a verdict that nobody asked for."""
+"""What is recommended, and what never is: one cluster, nearly all noise, a verdict that nobody requested."""
 
 from __future__ import annotations
 
@@ -88,13 +88,13 @@ def test_a_number_that_was_given_is_recommended_and_there_is_no_verdict_of_none(
 
 
 @pytest.mark.parametrize("k", [2, 4, 11, 13, 33])
-def test_any_number_of_clusters_can_be_asked_for(k):
+def test_any_number_of_clusters_can_be_requested(k):
     """Also those that are not on the grid, and more than rows allow by default."""
     found = compare(three(), k=[k])
     assert found.candidates[found.recommendation.method].n_clusters == k
 
 
-def test_every_method_gives_the_number_that_was_asked_for():
+def test_every_method_gives_the_number_that_was_requested():
     found = compare(three(), k=[4])
     for name in ("gaussian-mixture", "kmeans", "spectral", "genie", "agglomerative"):
         assert found.candidates[name].n_clusters == 4, name
@@ -175,7 +175,7 @@ def test_the_curve_is_the_evidence_for_the_number_taken(recipe, seed, k):
             own, best = scores[int(curve.chosen)], max(scores.values())
             if "of clusters." in curve.reason:
                 assert own >= best - GRAIN, name
-            elif "were asked for." in curve.reason:
+            elif "were requested." in curve.reason:
                 assert own >= max(score for number, score in scores.items() if number in k) - GRAIN, name
             elif "nearly as good" in curve.reason:
                 assert best - 0.1 - GRAIN <= own < best, name
@@ -260,9 +260,10 @@ def test_an_answer_of_every_source_predicts_its_labels(budget, tmp_path):
     found = propose_all(subsample, numbers_for(subsample.n), names)
     judged = the_judge().judge(subsample, join_answers(subsample, found))
     table = Table(X, order, plan, subsample)
-    some = {(one.source, one.filled): (at, one) for at, group in enumerate(judged.pool.members[1:], 1) for one in group}
-    assert {source for source, _ in some} == set(judged.pool.sources)
-    for number, (key, (at, chosen)) in enumerate(some.items()):
+    pool = enumerate(judged.pool.members[1:], 1)
+    members = {(one.source, one.filled): (at, one) for at, group in pool for one in group}
+    assert {source for source, _ in members} == set(judged.pool.sources)
+    for number, (key, (at, chosen)) in enumerate(members.items()):
         one = fit_answer(table, judged, at, chosen)
         save(one.model, tmp_path / f"{number}.knoll")
         for model in (one.model, load(tmp_path / f"{number}.knoll")):

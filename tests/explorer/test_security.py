@@ -128,9 +128,9 @@ def test_there_is_no_cors_and_no_cookie(client):
 @pytest.mark.parametrize("token", [None, "x", "{token}x", "{half}"])
 def test_without_the_token_nothing_is_answered(client, path, token):
     page = client.page
-    given = token and token.format(token=page.token, half=page.token[:-1])
+    sent_token = token and token.format(token=page.token, half=page.token[:-1])
     for method in ("GET", "POST", "PUT", "DELETE"):
-        assert is_refused(request(page, token=given, path=path, method=method))
+        assert is_refused(request(page, token=sent_token, path=path, method=method))
 
 
 def test_the_token_counts_in_its_header_alone(client):

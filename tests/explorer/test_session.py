@@ -224,7 +224,7 @@ def test_labels_of_other_programs():
     X = knoll.datasets.iris().X
     words = np.array(["a", "b", "c"])[knoll.datasets.iris().y]
     session = Session.open(X, labels={"hdbscan": knoll.datasets.iris().y - 1, "words": words})
-    first, second = session.given.values()
+    first, second = session.supplied.values()
     assert (first.method, first.origin, first.sizes()) == ("hdbscan", "given", {0: 50, 1: 50})
     assert [second.notes[at].name for at in range(3)] == ["a", "b", "c"]
     assert session.state.answer is first

@@ -193,7 +193,7 @@ def test_bits_are_those_of_one_thread():
         np.testing.assert_array_equal(getattr(one, name), getattr(three, name))
 
 
-def test_what_cannot_be_asked():
+def test_invalid_requests():
     X = TABLES["normal"]
     tree = DensityTree(5).fit(X)
     with pytest.raises(InvalidParameter, match="eps must be > 0"):

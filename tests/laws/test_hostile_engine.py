@@ -235,9 +235,9 @@ def test_another_version_or_instruction_set_is_refused():
 def test_a_process_with_another_instruction_set_refuses_to_compute():
     if Build.here().instruction_set == "baseline":
         pytest.skip("this machine has one instruction set")
-    ask = f"import pickle; pickle.loads({pickle.dumps(Build.here())!r}).require()"
+    check = f"import pickle; pickle.loads({pickle.dumps(Build.here())!r}).require()"
     environment = {"KNOLL_ISA": "baseline", "PATH": ""}
-    done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, env=environment, check=False)
+    done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, env=environment, check=False)
     assert "Set KNOLL_ISA=baseline for all processes." in done.stderr
 
 

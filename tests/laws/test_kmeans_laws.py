@@ -235,17 +235,17 @@ def test_an_absent_row_is_absent_however_large(scale, absent, form):
     X = scale * cloud(0, 60, 2)
     present = KMeans(3, random_state=0).fit(X)
     rows, weights = np.vstack([X, np.full((2, 2), absent)]), np.r_[np.ones(60), np.zeros(2)]
-    given_rows = scipy.sparse.csr_array(rows) if form == "sparse" else rows
-    model = KMeans(3, random_state=0).fit(given_rows, sample_weight=weights)
+    table = scipy.sparse.csr_array(rows) if form == "sparse" else rows
+    model = KMeans(3, random_state=0).fit(table, sample_weight=weights)
     same(model, present, "cluster_centers_", "inertia_", "n_iter_", "cluster_weights_")
     np.testing.assert_array_equal(model.labels_[:60], present.labels_)
-    np.testing.assert_array_equal(model.labels_, model.predict(given_rows))
+    np.testing.assert_array_equal(model.labels_, model.predict(table))
     cuts = [(rows[:10], weights[:10]), (rows[10:], weights[10:]), (rows[-2:], np.zeros(2))]
     same(KMeans(3, random_state=0).fit_blocks(lambda: cuts), present, "cluster_centers_", "inertia_")
     first, batch = KMeans(3, random_state=0).partial_fit(X), KMeans(3, random_state=0)
-    batch.partial_fit(given_rows, sample_weight=weights)
+    batch.partial_fit(table, sample_weight=weights)
     same(batch, first, "cluster_centers_", "inertia_")
-    np.testing.assert_array_equal(batch.labels_, batch.predict(given_rows))
+    np.testing.assert_array_equal(batch.labels_, batch.predict(table))
 
 
 @pytest.mark.parametrize("scale", [2.0**-1030, 2.0**500])

@@ -42,18 +42,18 @@ def assert_same(one, other, scale=1.0):
         np.testing.assert_array_equal(a * factor, b)
 
 
-some = {"seed": seeds, "n": st.integers(1, 300), "d": st.integers(1, 5), "k": st.integers(1, 20)}
+shapes = {"seed": seeds, "n": st.integers(1, 300), "d": st.integers(1, 5), "k": st.integers(1, 20)}
 
 
 @settings(deadline=None, max_examples=30)
-@given(**some)
+@given(**shapes)
 def test_the_order_of_rows_does_not_matter(seed, n, d, k):
     X = cloud(seed, n, d)
     assert_same(starts(X, k, seed), starts(np.random.default_rng(seed).permutation(X), k, seed))
 
 
 @settings(deadline=None, max_examples=30)
-@given(**some)
+@given(**shapes)
 def test_a_weight_is_a_repetition_and_zero_an_absent_row(seed, n, d, k):
     X = cloud(seed, n, d)
     weights = np.random.default_rng(seed).integers(0, 4, size=n).astype(float)
@@ -63,14 +63,14 @@ def test_a_weight_is_a_repetition_and_zero_an_absent_row(seed, n, d, k):
 
 
 @settings(deadline=None, max_examples=30)
-@given(**some, power=st.sampled_from([-900, -500, -3, 1, 60, 500, 900]))
+@given(**shapes, power=st.sampled_from([-900, -500, -3, 1, 60, 500, 900]))
 def test_a_power_of_two_carries_everything_along(seed, n, d, k, power):
     X, scale = cloud(seed, n, d), 2.0**power
     assert_same(starts(X, k, seed), starts(X * scale, k, seed), scale)
 
 
 @settings(deadline=None, max_examples=15)
-@given(**some)
+@given(**shapes)
 def test_layouts_dtypes_and_threads_do_not_matter(seed, n, d, k):
     X = cloud(seed, n, d)
     expected = starts(X, k, seed)
@@ -85,7 +85,7 @@ def test_layouts_dtypes_and_threads_do_not_matter(seed, n, d, k):
 
 
 @settings(deadline=None, max_examples=30)
-@given(**some, power=st.sampled_from([-600, 0, 600]))
+@given(**shapes, power=st.sampled_from([-600, 0, 600]))
 def test_a_float32_copy_has_the_order_of_its_original(seed, n, d, k, power):
     X = np.random.default_rng(seed).normal(size=(n, d)) * 3.0**power  # the 53 bits of each entry are used
     copy = X.astype(np.float32) if power == 0 else np.vectorize(round_to_24_bits)(X)
@@ -130,7 +130,7 @@ def test_rows_that_float32_cannot_distinguish_are_still_distinct():
 
 
 @settings(deadline=None, max_examples=30)
-@given(**some, value=st.sampled_from([1.0, -3e-200, 1e300, 0.1]))
+@given(**shapes, value=st.sampled_from([1.0, -3e-200, 1e300, 0.1]))
 def test_constant_columns_do_not_matter(seed, n, d, k, value):
     """Distances do not see them, so draws must not, however large they are beside the others."""
     X = np.insert(cloud(seed, n, d), [0, d], 0.0, axis=1)
@@ -208,7 +208,7 @@ def test_sparse_rows_beyond_one_grouping(k):
 
 
 @settings(deadline=None, max_examples=30)
-@given(**some)
+@given(**shapes)
 def test_distinct_rows_are_numpys(seed, n, d, k):
     X = cloud(seed, n, d)
     weights = np.random.default_rng(seed).integers(1, 4, size=n).astype(float)

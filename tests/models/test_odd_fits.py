@@ -87,7 +87,7 @@ def test_every_fit_comes_back_or_save_reports_why_not(name, tmp_path):
 
 @pytest.mark.parametrize("k", [2, 3])
 def test_a_cluster_may_have_no_row(k, tmp_path):
-    """One row counts, and k clusters were asked for: the others are empty, and the model comes back so."""
+    """One row counts, and k clusters were requested: the others are empty, and the model comes back so."""
     X = [[0.0], [1.0], [2.0]]
     with pytest.warns(ConvergenceWarning, match=r"Number of distinct clusters \(1\)"):
         model = knoll.KernelKMeans(k, sigma=1.0, random_state=0).fit(X, sample_weight=[1, 0, 0])

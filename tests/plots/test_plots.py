@@ -179,7 +179,7 @@ def test_a_model_that_was_not_fitted_is_reported_so():
 
 # ---- numbers that no axis can carry ----------------------------------------------------------------------------------
 
-FAR = 5.0 * (_some := datasets.load("x1500").X[::10]) / np.abs(_some).max()
+FAR = 5.0 * (_rows := datasets.load("x1500").X[::10]) / np.abs(_rows).max()
 
 
 def mixture(X):

@@ -221,7 +221,7 @@ def test_20_orthonormal_columns_may_leave_a_node_out():
     def trace(assignment):
         U = np.array([[a == c for c in range(k)] for a in assignment], dtype=float)
         Z = np.sqrt(d)[:, None] * U / np.sqrt((U * d[:, None]).sum(axis=0))
-        np.testing.assert_allclose(Z.T @ Z, np.eye(k), atol=1e-15)  # all that the problem asks for
+        np.testing.assert_allclose(Z.T @ Z, np.eye(k), atol=1e-15)  # all that the problem requires
         return np.trace(Z.T @ (A / np.sqrt(np.outer(d, d))) @ Z)
 
     complete = max(trace(p) for p in itertools.product(range(k), repeat=4) if len(set(p)) == k)

@@ -71,13 +71,13 @@ def test_bad_points(box, X, message):
 
 
 @pytest.mark.parametrize("box", ON_POINTS)
-@pytest.mark.parametrize("as_given", [np.float32, np.int64, list, np.asfortranarray])
-def test_any_real_table_is_taken_and_left_alone(box, as_given):
-    X = GOOD.tolist() if as_given is list else as_given(GOOD)
+@pytest.mark.parametrize("convert", [np.float32, np.int64, list, np.asfortranarray])
+def test_any_real_table_is_taken_and_left_alone(box, convert):
+    X = GOOD.tolist() if convert is list else convert(GOOD)
     kept = np.array(X, copy=True)
     steps = list(ON_POINTS[box](X))
     np.testing.assert_array_equal(X, kept)
-    if as_given is not list:
+    if convert is not list:
         assert X.flags.writeable
     for state in steps:
         assert all(not v.flags.writeable for v in state if isinstance(v, np.ndarray))

@@ -104,7 +104,7 @@ def test_an_exponent_is_that_of_the_power() -> None:
 
 
 def squared_anyway(module: object) -> Callable[[Patch], None]:
-    """Make a box of the reference look at all pairs of its points once for every distance matrix that it asks for."""
+    """Make a box of the reference look at all pairs of its points once for every distance matrix that it computes."""
 
     def perturb(patch: Patch) -> None:
         plain = module.squared_distances  # type: ignore[attr-defined]

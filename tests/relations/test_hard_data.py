@@ -42,11 +42,11 @@ def test_it_holds_declines_or_reports_what_to_do(relation: relations.Relation, n
     """Warnings are errors here, so this also checks that nothing is computed from a NaN on the way."""
     X = HARD[name]
     for k in (None, 1, len(X)):
-        given = {p: k for p in ("n_clusters", "n_components") if k is not None and p in relation.parameters}
-        if k is not None and not given:
+        parameters = {p: k for p in ("n_clusters", "n_components") if k is not None and p in relation.parameters}
+        if k is not None and not parameters:
             continue
         try:
-            certificate = relation.certify(X, **given)
+            certificate = relation.certify(X, **parameters)
         except KnollError:
             continue
         assert certificate.verdict != "fails", str(certificate)

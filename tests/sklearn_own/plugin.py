@@ -86,8 +86,8 @@ class InPlace:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
         file, inner = item.path.name, item.nodeid.partition("::")[2]
-        given = getattr(item, "callspec", None)
-        values = list(given.params.values()) if given is not None else []
+        spec = getattr(item, "callspec", None)
+        values = list(spec.params.values()) if spec is not None else []
         self.current = {
             "constructs": any(isinstance(value, self.ours) for value in values),
             "private": self.private.get(file, {}).get(inner.partition("[")[0], []),

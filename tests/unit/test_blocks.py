@@ -95,7 +95,7 @@ def test_arrow_streams(tmp_path):
     same(fit(table(X)), whole)
 
     class Query:
-        """What polars and DuckDB have: a stream each time it is asked for."""
+        """What polars and DuckDB have: a new stream on each request."""
 
         def __arrow_c_stream__(self, requested_schema=None):
             return pa.RecordBatchReader.from_batches(

@@ -50,7 +50,7 @@ def test_every_relation_has_an_example():
     assert {f"relation_{relation.name.replace('-', '_')}" for relation in relations.all()} <= stems
 
 
-def test_the_gaussian_draws_when_asked(tmp_path):
+def test_the_gaussian_draws_on_request(tmp_path):
     (script,) = (path for path in EXAMPLES if path.stem == "gaussian")
     assert "drawn in picture.png" in run(script, tmp_path, "picture.png")
     assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")

@@ -105,9 +105,9 @@ def test_the_start_is_the_seedings(X):
         ("random", seeding.random_rows(rows, 5, 11)),
     ):
         named = KMeans(5, init=name, n_init=1, random_state=11).fit(X)
-        given = KMeans(5, init=X[drawn]).fit(X)
-        np.testing.assert_array_equal(named.labels_, given.labels_)
-        np.testing.assert_array_equal(named.cluster_centers_, given.cluster_centers_)
+        by_rows = KMeans(5, init=X[drawn]).fit(X)
+        np.testing.assert_array_equal(named.labels_, by_rows.labels_)
+        np.testing.assert_array_equal(named.cluster_centers_, by_rows.cluster_centers_)
 
 
 @pytest.mark.parametrize("random_state", [5, np.random.RandomState(5), np.random.default_rng(5)])

@@ -175,9 +175,9 @@ def test_a_map_reports_where_it_is_and_new_rows_go_onto_it(tmp_path):
 
 def test_a_radius_may_be_a_length():
     X, _ = around(np.array([[52.3, 13.0], [52.35, 13.05]]), 500, 0.004, seed=3)
-    given = {"eps": "150m", "min_samples": 5}
-    truth = DBSCAN(metric="haversine", **given).fit(np.radians(X))
-    for parameters in (given, given | {"metric": "haversine"}, {**given, "metric": "haversine", "eps": 0.15 / RADIUS}):
+    near = {"eps": "150m", "min_samples": 5}
+    truth = DBSCAN(metric="haversine", **near).fit(np.radians(X))
+    for parameters in (near, near | {"metric": "haversine"}, {**near, "metric": "haversine", "eps": 0.15 / RADIUS}):
         found = compare(frame(X), methods=["dbscan"], parameters={"dbscan": parameters}, exact=True, progress=False)
         np.testing.assert_array_equal(found.candidates["dbscan"].labels >= 0, truth.labels_ >= 0)
         assert adjusted_rand_score(found.candidates["dbscan"].labels, truth.labels_) == 1

@@ -2,7 +2,7 @@
 
 Multiplying by a power of two is exact, so ordinary data, which is left as it is, and the same data times 2^600 give the
 same digits. No other module of the package takes numbers apart by `frexp` or puts them together by `ldexp`. What a
-family may ask for:
+family may request:
 
     points            `Rescaling.down` and `up`, dense or sparse. All columns share one exponent where distances are
                       compared (k-means, scales, silhouettes). Each has its own where units do not matter: the

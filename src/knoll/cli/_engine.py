@@ -54,8 +54,8 @@ class Computing:
     @property
     def option(self) -> str | None:
         """The option that needs a method that reads blocks, or None."""
-        given = {"--workers": self._workers, "--scheduler": self._scheduler, "--checkpoint": self.checkpoint}
-        return next((name for name, value in given.items() if value), None)
+        options = {"--workers": self._workers, "--scheduler": self._scheduler, "--checkpoint": self.checkpoint}
+        return next((name for name, value in options.items() if value), None)
 
     @property
     def note(self) -> str:

@@ -50,9 +50,9 @@ def open_results(folder: Path, out: Path | None) -> Session:
         )
     except (OSError, ValueError, KeyError, TypeError):
         raise BadData(f"{folder / SUMMARY} is no summary of knoll compare.") from None
-    given = _parsed(words)
-    data = given.pop("data") or EMBEDDED
-    session = open_session(data, out, {name: given[name] for name in _OPTIONS})
+    options = _parsed(words)
+    data = options.pop("data") or EMBEDDED
+    session = open_session(data, out, {name: options[name] for name in _OPTIONS})
     found = _labels(folder / Path(labels).name, names)
     if any(len(column) != len(session.source) for column in found.values()):
         raise BadData(f"{data} has {len(session.source)} rows; the results in {folder} are of another table.")

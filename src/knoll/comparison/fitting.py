@@ -253,8 +253,8 @@ def content_order(points: NDArray[Any]) -> Indices:
     first = points[order, 0]
     equal = first[1:] == first[:-1]
     tied = np.flatnonzero(np.r_[equal, False] | np.r_[False, equal])
-    some = order[tied]
-    order[tied] = some[np.lexsort(points[some].T[::-1])]
+    ties = order[tied]
+    order[tied] = ties[np.lexsort(points[ties].T[::-1])]
     return order
 
 

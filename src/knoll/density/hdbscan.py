@@ -81,7 +81,7 @@ class HDBSCAN(FitPredictMixin, ClusterMixin, DensityTree):
         How long a row stays in its cluster, from 0 to 1; 0 for rows that the tree leaves in none.
     centroids_, medoids_ : ndarray of shape (n_clusters, n_features)
         Means of the clusters weighted by probability, and rows of the least weighted distance; None unless
-        `store_centers` asks for them.
+        `store_centers` requests them.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)

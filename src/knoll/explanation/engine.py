@@ -62,7 +62,7 @@ def explain(
     columns : sequence of str, default=None
         Names of the columns of an array.
     used : sequence of str, default=None
-        The columns that the clustering used: the decision tree asks for these alone. None takes those that a model
+        The columns that the clustering used: the decision tree splits on these alone. None takes those that a model
         names, or all that can be clustered on.
     ids : array-like of shape (n_samples,), or the name of a column, default=None
         What identifies a row; None is the index of a data frame, or the position.
@@ -110,8 +110,8 @@ def explain(
         )
         return found
     check_options(depth, rows, resamples)
-    for name, given in (("labels", labels), ("table", table), ("sample_weight", sample_weight), ("points", points)):
-        refuse_masked(given, name)
+    for name, argument in (("labels", labels), ("table", table), ("sample_weight", sample_weight), ("points", points)):
+        refuse_masked(argument, name)
     model = labels if hasattr(labels, "fit") or hasattr(labels, "predict") else None
     fitted_on = None if model is None else _fitted_on(model, table)
     read = columns_of(table, columns, _used(model, used))

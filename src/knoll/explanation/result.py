@@ -131,7 +131,7 @@ class Explanation:
     notes: tuple[str, ...]
     tree: Node = field(repr=False)
     labels: Ints = field(repr=False)  # (g,) of the groups of the tree
-    used: tuple[AnyColumn, ...] = field(repr=False)  # that the tree may ask for
+    used: tuple[AnyColumn, ...] = field(repr=False)  # that the tree may split on
 
     def __getitem__(self, label: int) -> Cluster:
         """Return the cluster with a label."""

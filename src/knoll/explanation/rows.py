@@ -127,10 +127,10 @@ def _smallest(values: Floats, hashes: Hashes, count: int) -> Ints:
     """Return the positions of the smallest values; ties are decided by content, not by the order of rows."""
     if len(values) > 8 * count:
         edge = np.partition(values, count - 1)[count - 1]
-        some = np.flatnonzero(values <= edge)
+        candidates = np.flatnonzero(values <= edge)
     else:
-        some = np.arange(len(values))
-    return some[np.lexsort((hashes[some], values[some]))][:count].astype(np.int64)
+        candidates = np.arange(len(values))
+    return candidates[np.lexsort((hashes[candidates], values[candidates]))][:count].astype(np.int64)
 
 
 # ---- the border ------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Messages: what a page may ask, field by field, and the frames that answer (docs/guide/explorer-protocol.md).
+"""Messages: what a page may request, field by field, and the frames that answer (docs/guide/explorer-protocol.md).
 
 A message names an action and its fields. A name that is not listed here is refused, and so is a value of another type;
 what a value means is checked where it is used.
@@ -35,7 +35,7 @@ GROUP: tuple[Rule | None, ...] = (_TEXT, _MAPPING)
 
 @dataclass(frozen=True)
 class Action:
-    """What a message may ask for."""
+    """What a message may request."""
 
     answer: Callable[[Session, dict[str, Any], Arrays], Iterator[Frame]]
     fields: Fields
@@ -139,8 +139,8 @@ def _single(name: str, call: Callable[..., Any], *, whole: bool = False) -> Call
     """Return an answer of an action that changes nothing: a mapping of that name, perhaps with arrays."""
 
     def answer(session: Session, fields: dict[str, Any], arrays: Arrays) -> Iterator[Frame]:
-        given = {key: value for key, value in fields.items() if value is not None}
-        found = call(session, **given, **({"arrays": arrays} if whole else {}))
+        arguments = {key: value for key, value in fields.items() if value is not None}
+        found = call(session, **arguments, **({"arrays": arrays} if whole else {}))
         facts, own = found if isinstance(found, tuple) else (found, {})
         yield Frame("result", {name: facts} if name else facts, own, True)
 
@@ -212,8 +212,8 @@ def _labels_of(session: Session, kind: str, answer: Any) -> Frame:
 
 
 def _select(session: Session, fields: dict[str, Any], arrays: Arrays) -> None:
-    given = _set(fields)
-    origin, mode = given.get("origin", "")[:200], given.get("mode", "replace")
+    values = _set(fields)
+    origin, mode = values.get("origin", "")[:200], values.get("mode", "replace")
     drawn, n = session.source.drawn, len(session.source)
     if "mask" in arrays:
         found = unpacked(arrays["mask"], n if drawn is None else len(drawn))
@@ -222,16 +222,16 @@ def _select(session: Session, fields: dict[str, Any], arrays: Arrays) -> None:
             whole[drawn[found]] = True
             found = whole
         session.select(mask=found, mode=mode, origin=origin or "selected in the view")
-    elif "cells" in given:
+    elif "cells" in values:
         session.select(
-            mask=views.rows_of_cells(session, given["cells"]), mode=mode, origin=origin or "cells of a table"
+            mask=views.rows_of_cells(session, values["cells"]), mode=mode, origin=origin or "cells of a table"
         )
-    elif "differ" in given:
+    elif "differ" in values:
         session.select(
-            mask=views.rows_that_differ(session, given["differ"]), mode=mode, origin=origin or "rows that differ"
+            mask=views.rows_that_differ(session, values["differ"]), mode=mode, origin=origin or "rows that differ"
         )
     else:
-        chosen = {name: given[name] for name in ("rows", "clusters", "where") if name in given}
+        chosen = {name: values[name] for name in ("rows", "clusters", "where") if name in values}
         for name in ("rows", "clusters"):
             if name in chosen:
                 _ints(chosen[name], name)
@@ -243,21 +243,21 @@ def _split(session: Session, fields: dict[str, Any], arrays: Arrays) -> None:
 
 
 def _filter(session: Session, fields: dict[str, Any], arrays: Arrays) -> None:
-    given = _set(fields)
+    values = _set(fields)
     session.filter(
-        where=given.get("where", ()), hide=_ints(given.get("hide", []), "hide"), noise=given.get("noise", True)
+        where=values.get("where", ()), hide=_ints(values.get("hide", []), "hide"), noise=values.get("noise", True)
     )
 
 
 def _refit(session: Session, fields: dict[str, Any], arrays: Arrays) -> Iterator[Frame]:
     before = session.state
-    given = _set(fields)
-    found = session.refit(**recommending.options(given), apply=given.get("apply", "auto"))
+    values = _set(fields)
+    found = session.refit(**recommending.options(values), apply=values.get("apply", "auto"))
     yield _changed(session, before, refit=found)
 
 
-def _export(session: Session, **given: Any) -> Any:
-    return exports.export(session, ask, **given)
+def _export(session: Session, **values: Any) -> Any:
+    return exports.export(session, ask, **values)
 
 
 def _log(session: Session) -> dict[str, Any]:

@@ -223,5 +223,5 @@ def _predicted(model: Any, points: Floats, chosen: Ints, n_jobs: int | None) -> 
 def _arguments(estimator: Any) -> str:
     """Return the arguments that are not left to their defaults."""
     usual = type(estimator)().get_params()
-    given = {name: value for name, value in estimator.get_params().items() if value != usual[name]}
-    return ", ".join(f"{name}={value!r}" for name, value in given.items())
+    changed = {name: value for name, value in estimator.get_params().items() if value != usual[name]}
+    return ", ".join(f"{name}={value!r}" for name, value in changed.items())

@@ -1,4 +1,4 @@
-"""The frozen page: one HTML file with the bundle and the answers that were given, which asks nobody anything.
+"""The frozen page: one HTML file with the bundle and the recorded answers, which makes no request.
 
 It has at most 20 000 rows, every cluster among them, chosen by the content of the rows. Its policy permits its own
 script and style alone, by their digests.
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["MOST_ROWS", "Ask", "chosen_rows", "frozen_page"]
 
 MOST_ROWS = 20_000
-Ask = Callable[["Session", dict[str, Any]], Iterable[Frame]]  # asks a message and gives the frames of its answer
+Ask = Callable[["Session", dict[str, Any]], Iterable[Frame]]  # takes a message and returns the frames of its answer
 MOST_BYTES = 5_000_000
 _LEAST_OF_EACH = 20  # rows of a cluster, if it has so many
 _CLUSTERS = 12  # that are explained
@@ -69,7 +69,7 @@ def chosen_rows(session: Session, most: int) -> Ints:
 
 
 def _answers(session: Session, ask: Ask) -> list[tuple[dict[str, Any], list[Frame]]]:
-    """Return what the page may ask, each with the frames of its answer."""
+    """Return the messages that the page may send, each with the frames of its answer."""
     messages: list[dict[str, Any]] = [{"do": "open"}, {"do": "state"}, {"do": "log"}, {"do": "recommendation"}]
     messages += [{"do": "view", "kind": "principal"}, {"do": "view", "kind": "separating"}]
     if session.state.answer is not None:

@@ -292,33 +292,33 @@ def _matched(rows: Ints, columns: Ints, counts: Ints) -> list[tuple[int, int]]:
     return found
 
 
-def rows_that_differ(session: Session, asked: Mapping[str, Any]) -> Bools:
+def rows_that_differ(session: Session, requested: Mapping[str, Any]) -> Bools:
     """Return the rows whose clusters in two answers are not matched."""
-    _of_two(asked, {"a", "b"})
-    facts, _ = contingency(session, asked["a"], asked["b"])
+    _of_two(requested, {"a", "b"})
+    facts, _ = contingency(session, requested["a"], requested["b"])
     match = {int(label): other for label, other in facts["match"].items()}
-    first, second = session.find(asked["a"]).labels, session.find(asked["b"]).labels
+    first, second = session.find(requested["a"]).labels, session.find(requested["b"]).labels
     found, at = np.unique(second, return_inverse=True)
     partner = np.array([match.get(int(label), -2) for label in found])
     return np.asarray(partner[at] != first)
 
 
-def rows_of_cells(session: Session, asked: Mapping[str, Any]) -> Bools:
+def rows_of_cells(session: Session, requested: Mapping[str, Any]) -> Bools:
     """Return the rows in some cells of the table of two answers."""
-    _of_two(asked, {"a", "b", "cells"})
-    first, second = session.find(asked["a"]).labels, session.find(asked["b"]).labels
+    _of_two(requested, {"a", "b", "cells"})
+    first, second = session.find(requested["a"]).labels, session.find(requested["b"]).labels
     mask = np.zeros(len(first), dtype=bool)
-    for cell in asked["cells"] if isinstance(asked["cells"], list) else [None]:
+    for cell in requested["cells"] if isinstance(requested["cells"], list) else [None]:
         if not isinstance(cell, list) or len(cell) != 2 or not all(type(label) is int for label in cell):
             raise InvalidParameter(f"a cell is a pair of labels, got {cell!r:.60}.")
         mask |= (first == cell[0]) & (second == cell[1])
     return mask
 
 
-def _of_two(asked: Mapping[str, Any], names: set[str]) -> None:
-    if set(asked) != names:
+def _of_two(requested: Mapping[str, Any], names: set[str]) -> None:
+    if set(requested) != names:
         raise InvalidParameter(
-            f"two answers are asked for by {', '.join(sorted(names))}; got {', '.join(map(str, asked))!s:.80}."
+            f"two answers are requested by {', '.join(sorted(names))}; got {', '.join(map(str, requested))!s:.80}."
         )
 
 

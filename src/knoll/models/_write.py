@@ -138,7 +138,7 @@ def _packed(model: Any, preparation: Preparation | None) -> _Packed:
 
 
 def _major(relabeled: Relabeled | None, preparation: Preparation | None) -> int:
-    """Return the earliest version whose readers do all that the file asks for."""
+    """Return the earliest version whose readers support all that the file has."""
     if preparation is not None and (preparation.positions or preparation.unit_rows):
         return LOCATED
     if preparation is not None and preparation.schema is not None:

@@ -159,8 +159,8 @@ def _dates_again(schema: Schema, rows: MixedTable) -> dict[str, str]:
 
 def _same_order(a: Floats, b: Floats) -> bool:
     """Whether two columns order all rows alike, or in reverse; some rows distinguish most columns."""
-    some = np.unique(np.linspace(0, len(a) - 1, min(len(a), _FIRST)).astype(np.int64))
-    if len(some) < len(a) and abs(_rank_correlation(a[some], b[some])) < _NEARLY:
+    sample = np.unique(np.linspace(0, len(a) - 1, min(len(a), _FIRST)).astype(np.int64))
+    if len(sample) < len(a) and abs(_rank_correlation(a[sample], b[sample])) < _NEARLY:
         return False
     return abs(_rank_correlation(a, b)) >= _SAME_ORDER
 
