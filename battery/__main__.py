@@ -68,7 +68,7 @@ def _own(seeds: tuple[int, ...]) -> Group:
 
 def run(group: Group, options: argparse.Namespace) -> list[Record]:
     """Run the sets of a group whose names were requested."""
-    globs = [word.strip() for word in options.sets.split(",")]
+    globs = [name.strip() for name in options.sets.split(",")]
     records = []
     for name, sample in group:
         if any(fnmatch.fnmatch(name, glob) for glob in globs):

@@ -69,7 +69,7 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: list[str] | None = None) -> int:
     """Run the families, each in a process of its own, so that a crash of one is a failure and no more."""
     options = parser().parse_args(arguments)
-    names = [word.strip() for word in options.families.split(",") if word.strip()] or [*FAMILIES, *SEARCHES]
+    names = [name.strip() for name in options.families.split(",") if name.strip()] or [*FAMILIES, *SEARCHES]
     if unknown := [name for name in names if name not in FAMILIES and name not in SEARCHES]:
         print(f"no family is called {unknown[0]!r}; they are {', '.join((*FAMILIES, *SEARCHES))}", file=sys.stderr)
         return 2

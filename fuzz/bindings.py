@@ -99,11 +99,11 @@ def prepared(core: types.ModuleType, seed: Seed) -> Any:
 def changed(seed: Seed, rng: np.random.Generator) -> tuple[list[Any], list[str]]:
     """Make arguments of a seed wrong; keyword arguments follow the others."""
     args = [copied(a) for a in (*seed.args, *seed.kwargs.values())]
-    words = mutate(args, rng)
+    changes = mutate(args, rng)
     for i, most in AMOUNTS.get(seed.name, {}).items():
         if i < len(args) and type(args[i]) is int:
             args[i] = min(args[i], most)
-    return args, words
+    return args, changes
 
 
 class Calls:
@@ -127,11 +127,11 @@ class Calls:
 
     def describe(self, number: int) -> str:
         """Describe the call."""
-        function, seed, args, words = self.at(number)
+        function, seed, args, changes = self.at(number)
         shown = ", ".join(
             f"{a.dtype}{list(a.shape)}" if isinstance(a, np.ndarray) else repr(a) for a in (*args,)
         )  # fmt: skip
-        how = "; ".join(words) or "unchanged"
+        how = "; ".join(changes) or "unchanged"
         made = "" if seed.owner is None else " of an instance"
         return f"call {number} of seed {self.seed}: {self.names[function]}{made}({shown}): {how}"
 
@@ -181,14 +181,14 @@ class Worker:
 
     def __init__(self, core: str | None, preload: str | None, seeds: str, seed: int, first: int, folder: Path) -> None:
         self.errors = folder / "errors.txt"
-        words = [sys.executable, "-m", "fuzz.bindings", "--work", str(first), "--seeds", seeds, "--seed", str(seed)]
-        words += ["--board", str(folder / "board")] + (["--core", core] if core else [])
+        command = [sys.executable, "-m", "fuzz.bindings", "--work", str(first), "--seeds", seeds, "--seed", str(seed)]
+        command += ["--board", str(folder / "board")] + (["--core", core] if core else [])
         root = Path(__file__).parents[1]
         with self.errors.open("wb") as out:
             environment = {**os.environ, "PYTHONPATH": str(root), "PYTHONMALLOC": "malloc"}
             if preload:
                 environment["LD_PRELOAD"] = preload
-            self.process = subprocess.Popen(words, stdout=out, stderr=out, cwd=root, env=environment)
+            self.process = subprocess.Popen(command, stdout=out, stderr=out, cwd=root, env=environment)
 
     def end(self) -> None:
         """End the process."""
@@ -252,7 +252,7 @@ def main(
             if board[0] < 0:
                 raise RuntimeError(f"the worker did not begin: {how}\n{output}")
             first = int(board[0]) + 1
-            if how is not None and not any(words in output for words in TOO_LARGE):
+            if how is not None and not any(phrase in output for phrase in TOO_LARGE):
                 result.faults.append(f"{how}: {calls.describe(first - 1)}\n{output[-4000:]}")
                 if len(result.faults) >= most_faults:
                     break

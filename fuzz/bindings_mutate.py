@@ -34,7 +34,7 @@ FLOATS = [
     1.7e308,
     -1.7e308,
 ]
-WORDS = [
+TEXTS = [
     "", "auto", "tree", "tiles", "grid", "euclidean", "manhattan", "chebyshev", "minkowski", "cosine", "haversine",
     "closest", "first", "noise", "rbf", "heaviside", "poly", "linear", "lloyd", "hamerly", "elkan", "nonsense", "\0",
 ]  # fmt: skip
@@ -146,8 +146,8 @@ def other_strides(args: Arguments, rng: Generator) -> str | None:
     """Give an array strides of any sign and size, or zero."""
     if (i := one_array(args, rng)) is None:
         return None
-    args[i], words = strided(args[i], rng)
-    return f"argument {i}: strides, {words}"
+    args[i], change = strided(args[i], rng)
+    return f"argument {i}: strides, {change}"
 
 
 def unaligned(args: Arguments, rng: Generator) -> str | None:
@@ -227,7 +227,7 @@ def shuffled(args: Arguments, rng: Generator) -> str | None:
 
 
 def other_number(args: Arguments, rng: Generator) -> str | None:
-    """Change a number, a truth value or a word."""
+    """Change a number, a truth value or a text."""
     found = [i for i, a in enumerate(args) if isinstance(a, bool | int | float | str | tuple)]
     if not found:
         return None
@@ -238,7 +238,7 @@ def other_number(args: Arguments, rng: Generator) -> str | None:
         other_number(changed, rng)
         args[i] = tuple(changed)
     elif isinstance(old, str):
-        args[i] = pick(rng, WORDS)
+        args[i] = pick(rng, TEXTS)
     elif isinstance(old, bool):
         args[i] = not old
     elif isinstance(old, int):
@@ -290,11 +290,11 @@ def mutate(args: Arguments, rng: Generator) -> list[str]:
     for _ in range(20):
         mutation = MUTATIONS[int(rng.choice(len(MUTATIONS), p=_SHARES))][0]
         try:
-            words = mutation(args, rng)
+            change = mutation(args, rng)
         except Exception:  # NumPy's own: a second change may not apply to what the first has made, such as dates
             continue
-        if words is not None:
-            changes.append(words)
+        if change is not None:
+            changes.append(change)
         if changes and rng.random() < 0.6:
             break
     return changes

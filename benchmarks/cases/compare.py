@@ -45,8 +45,8 @@ def compare_knoll(data: Data, threads: int) -> np.ndarray:
     with tempfile.TemporaryDirectory() as folder:
         file, out = Path(folder) / "data.csv", Path(folder) / "out"
         file.write_bytes(data["csv"].tobytes())
-        words = ["compare", str(file), "--out", str(out), "--jobs", str(threads), "--quiet"]
-        subprocess.run([sys.executable, "-m", "knoll", *words], check=True)
+        arguments = ["compare", str(file), "--out", str(out), "--jobs", str(threads), "--quiet"]
+        subprocess.run([sys.executable, "-m", "knoll", *arguments], check=True)
         import pyarrow.parquet
 
         method = json.loads((out / "summary.json").read_text())["recommendation"]["method"]

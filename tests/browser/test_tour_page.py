@@ -62,9 +62,9 @@ CONTRAST = """() => {
 
 
 def places(page, player):
-    """Which frame is shown, by the slider and by the words."""
-    words = page.locator(f"{player} output").inner_text()
-    return int(page.locator(f"{player} input").input_value()), int(words.split(" of ")[0]) - 1
+    """Which frame is shown, by the slider and by the text."""
+    text = page.locator(f"{player} output").inner_text()
+    return int(page.locator(f"{player} input").input_value()), int(text.split(" of ")[0]) - 1
 
 
 def ink(page, player):

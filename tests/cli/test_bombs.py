@@ -238,16 +238,16 @@ def test_two_columns_of_one_name_are_reported(tmp_path, write):
 
 
 @pytest.mark.parametrize(
-    "words",
+    "args",
     [
         ("fit", "kmeans", "data", "--out", "f.knoll"),
         ("compare", "data", "--out", "found"),
         ("relate", "data"),
         ("predict", "m.knoll", "data", "--out", "labels.csv"),
     ],
-    ids=lambda words: words[0],
+    ids=lambda args: args[0],
 )
-def test_every_command_checks_before_it_unpacks(tmp_path, monkeypatch, capsys, words):
+def test_every_command_checks_before_it_unpacks(tmp_path, monkeypatch, capsys, args):
     """Equal numbers pack to a thousandth of their size; only `predict`, which reads in pieces, takes the file."""
     monkeypatch.chdir(tmp_path)
     rows = 1 << 20
@@ -256,13 +256,13 @@ def test_every_command_checks_before_it_unpacks(tmp_path, monkeypatch, capsys, w
         for _ in range(5):
             writer.write_table(group)
     knoll.save(knoll.KMeans(1, random_state=0).fit(np.array([[0.0, 0.0], [1.0, 5.0]])), "m.knoll")
-    if words[0] == "predict":
+    if args[0] == "predict":
         monkeypatch.setattr("knoll.tables.limits.free_memory", lambda: 1 << 24)
     before = peak_memory()
-    code = main(list(words))
+    code = main(list(args))
     assert peak_memory() < before + (1 << 27)
     output = capsys.readouterr().err
-    if words[0] == "predict":
+    if args[0] == "predict":
         assert code == 0, output
         assert (tmp_path / "labels.csv").read_bytes().count(b"\n") == 5 * rows + 1
     else:

@@ -23,11 +23,11 @@ WIDE = 10**6
 def refused(tmp_path, call):
     """Write a file, run the command on it, and return the line of the refusal."""
 
-    def run(content, *words, name="data.csv"):
+    def run(content, *args, name="data.csv"):
         path = tmp_path / "in" / name
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        code, text, errors = call("compare", path, "--out", tmp_path / "out", "--quiet", *QUICK, *words)
+        code, text, errors = call("compare", path, "--out", tmp_path / "out", "--quiet", *QUICK, *args)
         assert (code, text) == (2, "")
         assert errors.startswith("knoll: ")
         assert errors.count("\n") == 1
@@ -241,8 +241,8 @@ def test_an_array_that_claims_to_be_huge(refused):
 def test_too_little_for_any_method_is_reported(tmp_path, call):
     """When no method can be fitted there is nothing to write, and each gives the reason."""
     (tmp_path / "data.csv").write_text("x,y\n" + "".join(f"{x},{y}\n" for x, y in two_groups()))
-    words = ("--quiet", "--methods", "dbscan", "--set", "dbscan.metric=precomputed")
-    code, _, errors = call("compare", tmp_path / "data.csv", "--out", tmp_path / "out", *words)
+    args = ("--quiet", "--methods", "dbscan", "--set", "dbscan.metric=precomputed")
+    code, _, errors = call("compare", tmp_path / "data.csv", "--out", tmp_path / "out", *args)
     assert code == 2
     assert errors.startswith("knoll: no method found two clusters in most of the rows (dbscan: ")
     assert "120" in errors

@@ -146,8 +146,8 @@ def test_ctrl_c_in_a_process_of_its_own(tmp_path):
     """A true signal while a fit runs: the answers so far are written, and the exit code is that of an interrupt."""
     X = np.random.default_rng(0).normal(size=(2000, 4))
     np.save(tmp_path / "x.npy", X)
-    words = [sys.executable, "-m", "knoll", "compare", "x.npy", "--methods", "kmeans,spectral,mean-shift", "--exact"]
-    run = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    args = [sys.executable, "-m", "knoll", "compare", "x.npy", "--methods", "kmeans,spectral,mean-shift", "--exact"]
+    run = subprocess.Popen(args, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     for line in run.stderr:
         if "spectral clustering: " in line:
             break

@@ -98,7 +98,7 @@ def test_everything_is_on_the_page(read, found):
     assert all(b - a <= 1 for a, b in zip(read.headings, read.headings[1:]))
 
 
-def test_every_picture_has_words(read):
+def test_every_picture_has_a_text(read):
     drawn = [attrs for tag, attrs in read.tags if attrs.get("role") == "img"]
     assert len(drawn) >= 7
     assert all(len(attrs["aria-label"]) > 20 for attrs in drawn)
@@ -159,16 +159,16 @@ def test_verdict_and_confidence_come_first(found, points, verdict, level):
 
 def test_other_answers_are_listed(found, points):
     other = found.candidates["kmeans"]
-    for defensible, words in ((True, "Several answers are defensible:"), (False, "The next best answers:")):
+    for defensible, args in ((True, "Several answers are defensible:"), (False, "The next best answers:")):
         alternatives = (Alternative(other, defensible, "finer", 0.5),)
         advice = replace(found.recommendation, alternatives=alternatives)
         text = comparison_page(replace(found, recommendation=advice), points, name="x", seconds=0.0)
-        assert words in text
-        words = (
+        assert args in text
+        args = (
             f"A finer one: k-means, {other.n_clusters} clusters; expected agreement with the true clusters "
             f"{other.expected:.2f}; adjusted Rand index with the recommended one 0.50."
         )
-        assert f"<b>alternative-1</b>. {words}" in text
+        assert f"<b>alternative-1</b>. {args}" in text
 
 
 def test_a_large_table_is_a_small_page():

@@ -42,11 +42,11 @@ def test_quartiles_need_all_rows():
 def test_a_small_memory_changes_nothing_but_the_way(call, tmp_path, monkeypatch, method):
     monkeypatch.chdir(tmp_path)
     np.savetxt(tmp_path / "x.csv", table(), delimiter=",", header="a,b,c", comments="", fmt="%.17g")
-    words = ["fit", method, "x.csv", *([] if method == "gaussian" else ["--labels"])]
+    args = ["fit", method, "x.csv", *([] if method == "gaussian" else ["--labels"])]
     models = []
     for memory in ("1GB", "100kB"):
-        out = ["--out", f"{memory}.knoll", *words[3:], *([f"{memory}.csv"] if "--labels" in words else [])]
-        code, stdout, stderr = call(*words[:3], "--memory", memory, *out)
+        out = ["--out", f"{memory}.knoll", *args[3:], *([f"{memory}.csv"] if "--labels" in args else [])]
+        code, stdout, stderr = call(*args[:3], "--memory", memory, *out)
         assert code == 0, stderr
         assert ("read in blocks" in stdout) == (memory == "100kB")
         models.append(knoll.models.read(tmp_path / f"{memory}.knoll").estimator)
@@ -68,7 +68,7 @@ def test_a_pattern_of_files(call, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("args", "message"),
     [
         (["dbscan", "x.npy", "--memory", "1kB"], "DBSCAN needs all rows at once. Fit a sample and predict the others"),
         (
@@ -81,13 +81,13 @@ def test_a_pattern_of_files(call, tmp_path, monkeypatch):
         (["kmeans", "none-*.npy"], "There is no file none-*.npy"),
     ],
 )
-def test_what_blocks_cannot_do(call, tmp_path, monkeypatch, words, message):
+def test_what_blocks_cannot_do(call, tmp_path, monkeypatch, args, message):
     monkeypatch.chdir(tmp_path)
     X = table()
     np.save(tmp_path / "x.npy", X)
     X[6789, 1] = np.nan
     np.save(tmp_path / "nan.npy", X)
-    code, _, stderr = call("fit", *words, "--out", "m.knoll")
+    code, _, stderr = call("fit", *args, "--out", "m.knoll")
     assert code == 2, stderr
     assert message in " ".join(stderr.split())
     assert not (tmp_path / "m.knoll").exists()

@@ -19,8 +19,8 @@ WRITTEN = ["labels.parquet", "models", "report.html", "summary.json"]
 def made(table, tmp_path_factory, warm_knoll):
     """Results of a run, to be copied."""
     out = tmp_path_factory.mktemp("made") / "out"
-    words = ["compare", str(table), "--out", str(out), "--methods", "kmeans,dbscan", "--k", "2..3", "--budget", "2"]
-    subprocess.run([*warm_knoll, *words, "--quiet"], check=True, timeout=300)
+    args = ["compare", str(table), "--out", str(out), "--methods", "kmeans,dbscan", "--k", "2..3", "--budget", "2"]
+    subprocess.run([*warm_knoll, *args, "--quiet"], check=True, timeout=300)
     return out
 
 
@@ -213,8 +213,8 @@ def test_what_appears_during_the_run_is_not_replaced(tmp_path, force):
 
 def test_two_runs_at_once_leave_one_whole_result(table, tmp_path, warm_knoll):
     out = tmp_path / "out"
-    words = [*warm_knoll, "compare", str(table), "--out", str(out), "--force", *QUICK]
-    runs = [subprocess.Popen([*words, "--seed", str(seed)]) for seed in range(2)]
+    args = [*warm_knoll, "compare", str(table), "--out", str(out), "--force", *QUICK]
+    runs = [subprocess.Popen([*args, "--seed", str(seed)]) for seed in range(2)]
     assert sorted({run.wait(300) for run in runs}) == [0]
     assert sorted(os.listdir(out)) == WRITTEN
     assert len(_manifest.owned(out)) == 3 + len(os.listdir(out / "models"))

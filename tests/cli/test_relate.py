@@ -93,8 +93,8 @@ def test_a_seed_has_64_bits(call):
 def test_the_json_is_json(call, tmp_path):
     """With as many clusters as rows there is no next eigenvalue: its gap is not a number, which JSON does not know."""
     out = tmp_path / "certificates.json"
-    words = ("relate", "iris", "--only", "spectral-kernel-is-graph", "--clusters", 150, "--json", out)
-    assert call(*words)[0] == 0
+    args = ("relate", "iris", "--only", "spectral-kernel-is-graph", "--clusters", 150, "--json", out)
+    assert call(*args)[0] == 0
     stored = json.loads(out.read_text(), parse_constant=pytest.fail)
     assert stored[0]["numbers"]["eigengap"] is None
 
@@ -113,9 +113,9 @@ def test_a_relation_named_twice_is_certified_once(call):
 def test_certificates_of_an_earlier_run_are_not_replaced_unless_that_is_requested(call, tmp_path):
     out = tmp_path / "c.json"
     out.write_text("mine")
-    words = ("relate", "iris", "--only", "gaussian-is-mixture-of-one", "--json", out)
+    args = ("relate", "iris", "--only", "gaussian-is-mixture-of-one", "--json", out)
     line = f"knoll: {out} already exists. Choose another name, or replace it with --force.\n"
-    assert call(*words) == (2, "", line)
+    assert call(*args) == (2, "", line)
     assert out.read_text() == "mine"
-    assert call(*words, "--force")[0] == 0
+    assert call(*args, "--force")[0] == 0
     assert out.read_text().startswith("[")

@@ -256,7 +256,7 @@ def test_whole_files_and_streams_are_of_one_mind(tmp_path):
 
 
 def test_labels_beside_a_table_are_no_column_of_it(tmp_path):
-    """What `np.savez(path, X=X, y=y)` writes: y is left out with a word, unless it is requested."""
+    """What `np.savez(path, X=X, y=y)` writes: y is left out with a note, unless it is requested."""
     X = np.arange(12.0).reshape(6, 2)
     np.savez(tmp_path / "data.npz", X=X, y=np.arange(6) % 2)
     table = read_table(tmp_path / "data.npz")

@@ -507,7 +507,7 @@ def test_numbers_not_to_be_tried_are_not_taken():
         assert found.candidates[name].n_clusters == 2, name
 
 
-def test_a_foreign_error_is_a_failure_with_its_words(monkeypatch):
+def test_a_foreign_error_is_a_failure_with_its_message(monkeypatch):
     def broken(self, subsample, numbers, overrides):
         raise ValueError("attempt to get argmax of an empty sequence")
 

@@ -39,12 +39,12 @@ def random_table(seed: int) -> np.ndarray:
     return np.clip(np.nan_to_num(X, posinf=MOST, neginf=-MOST), -MOST, MOST)
 
 
-def compared(X: np.ndarray, **words):
+def compared(X: np.ndarray, **options):
     """Compare with every warning an error; an answer or a KnollError."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         try:
-            found = compare(X, k=range(1, 4), n_jobs=1, **words)
+            found = compare(X, k=range(1, 4), n_jobs=1, **options)
         except KnollError as error:
             return error
     json.dumps(found.summary(), allow_nan=False)
@@ -83,11 +83,11 @@ def test_the_answer_does_not_depend_on_the_unit(power, constant):
 
 def test_a_column_that_leaves_float64_when_scaled_is_named():
     far = np.c_[np.linspace(0, 1, 60), np.r_[np.full(30, -MOST), np.full(30, MOST)]]
-    words = (
+    message = (
         r"column 'b' spans more than float64 can hold under scale='standard'\. Leave out .*, or divide the column by"
     )
     shifted = np.c_[far[:, 0], np.r_[np.full(50, MOST), np.full(10, -MOST)]]
-    with pytest.raises(BadData, match=words):
+    with pytest.raises(BadData, match=message):
         compare(shifted, columns=["a", "b"], scale="standard")
     assert compare(shifted / 1024, columns=["a", "b"], methods=["kmeans"]).candidates
     thin = np.c_[far[:, 0], 1e-10 * far[:, 0]]

@@ -114,8 +114,8 @@ def test_near_ties_go_to_few_clusters_that_many_methods_found():
 def test_on_the_command_line(tmp_path, capsys):
     np.save(tmp_path / "X.npy", RNG(5).normal(size=(200, 3)))
     for k, verdict in (("3", "clusters"), ("2..4", "clusters"), ("1..4", "none")):
-        words = ["--methods", "kmeans,dbscan", "--k", k, "--force", "--json", "--out", str(tmp_path / "out")]
-        assert main(["compare", str(tmp_path / "X.npy"), *words]) == 0
+        args = ["--methods", "kmeans,dbscan", "--k", k, "--force", "--json", "--out", str(tmp_path / "out")]
+        assert main(["compare", str(tmp_path / "X.npy"), *args]) == 0
         text = json.loads(capsys.readouterr().out)
         assert text["verdict"] == text["recommendation"]["verdict"] == verdict
         assert text["recommendation"]["method"] in ("kmeans", "dbscan")
@@ -124,7 +124,7 @@ def test_on_the_command_line(tmp_path, capsys):
 # ---- confidence, alternatives, reasons -----------------------------------------------------------------------------
 
 
-def test_the_words_of_the_confidence():
+def test_the_levels_of_the_confidence():
     assert [level_of(c) for c in (0.0, 0.49, LIKELY, 0.84, CLEAR, 1.0)] == [
         "a guess", "a guess", "likely", "likely", "clear", "clear",
     ]  # fmt: skip

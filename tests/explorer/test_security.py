@@ -173,18 +173,18 @@ def test_the_token_is_in_no_log_line_and_no_response(client, caplog):
 
 
 def test_the_command_shows_its_address_once_and_other_users_cannot_see_it(tmp_path):
-    words = [sys.executable, "-m", "knoll", "explore", "iris", "--no-open", "--no-recommend", "--idle", "1"]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path) as process:
+    command = [sys.executable, "-m", "knoll", "explore", "iris", "--no-open", "--no-recommend", "--idle", "1"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path) as process:
         address = process.stdout.readline().decode().strip()
         base, _, token = address.partition("#")
-        words_seen = Path(f"/proc/{process.pid}/cmdline").read_bytes()
+        command_line = Path(f"/proc/{process.pid}/cmdline").read_bytes()
         assert httpx.get(base, trust_env=False).status_code == 200
         assert httpx.post(f"{base}api/ask", content=BODY, trust_env=False).status_code == 403
         process.terminate()
         rest, errors = process.communicate(timeout=20)
     assert process.returncode == 0
     assert rest == b""
-    assert token.encode() not in errors + words_seen
+    assert token.encode() not in errors + command_line
     assert list(tmp_path.iterdir()) == []
 
 

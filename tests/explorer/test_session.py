@@ -222,8 +222,8 @@ def test_parameters_are_those_of_a_closed_list(session, method, parameters, text
 
 def test_labels_of_other_programs():
     X = knoll.datasets.iris().X
-    words = np.array(["a", "b", "c"])[knoll.datasets.iris().y]
-    session = Session.open(X, labels={"hdbscan": knoll.datasets.iris().y - 1, "words": words})
+    names = np.array(["a", "b", "c"])[knoll.datasets.iris().y]
+    session = Session.open(X, labels={"hdbscan": knoll.datasets.iris().y - 1, "names": names})
     first, second = session.supplied.values()
     assert (first.method, first.origin, first.sizes()) == ("hdbscan", "given", {0: 50, 1: 50})
     assert [second.notes[at].name for at in range(3)] == ["a", "b", "c"]

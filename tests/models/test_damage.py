@@ -30,13 +30,13 @@ files = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(files)
 
 
-def refused(path: Path, words: str = "") -> str:
+def refused(path: Path, message: str = "") -> str:
     """Both readers refuse the file, with one message that names it, and take no memory to speak of."""
     tracemalloc.start()
     try:
         messages = []
         for reader in (models.read, models.inspect):
-            with pytest.raises(ModelFileError, match=words) as caught:
+            with pytest.raises(ModelFileError, match=message) as caught:
                 reader(path)
             messages.append(str(caught.value))
         assert tracemalloc.get_traced_memory()[1] < 4_000_000 + 8 * path.stat().st_size
@@ -159,7 +159,7 @@ def edited(header, **entry):
 
 
 @pytest.mark.parametrize(
-    ("entry", "words"),
+    ("entry", "message"),
     [
         ({"dtype": "|O"}, r"array 'fitted.labels_' has the unknown dtype '\|O'"),
         ({"dtype": "O"}, "unknown dtype"),
@@ -187,14 +187,14 @@ def edited(header, **entry):
         ({"order": "K"}, "the entry of array"),
     ],
 )
-def test_forged_tables_of_arrays_are_refused(put, small, entry, words):
+def test_forged_tables_of_arrays_are_refused(put, small, entry, message):
     header, arrays = files.split(small)
     assert list(header["arrays"])[-1] == LABELS
-    refused(put(files.forged(edited(header, **entry), arrays)), words)
+    refused(put(files.forged(edited(header, **entry), arrays)), message)
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "message"),
     [
         ({"class": "OrderedDict"}, "its class is 'OrderedDict', which is none of AgglomerativeClustering, DBSCAN, "),
         ({"class": "os.system"}, "which is none of"),
@@ -206,13 +206,13 @@ def test_forged_tables_of_arrays_are_refused(put, small, entry, words):
         ({"preparation": None}, "the preparation of its data makes no sense"),
     ],
 )
-def test_forged_headers_are_refused(put, small, change, words):
+def test_forged_headers_are_refused(put, small, change, message):
     header, arrays = files.split(small)
-    refused(put(files.forged({**header, **change}, arrays)), words)
+    refused(put(files.forged({**header, **change}, arrays)), message)
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "message"),
     [
         ({"class": "DBSCAN"}, "unexpected keyword argument"),
         ({"parameters": []}, "damaged"),
@@ -226,14 +226,14 @@ def test_forged_headers_are_refused(put, small, change, words):
         ({"fitted": {"a_": {"array": "elsewhere", "object": False}}}, "elsewhere"),
     ],
 )
-def test_states_that_make_no_estimator_are_refused(put, small, change, words):
+def test_states_that_make_no_estimator_are_refused(put, small, change, message):
     header, arrays = files.split(small)
-    with pytest.raises(ModelFileError, match=words):
+    with pytest.raises(ModelFileError, match=message):
         models.read(put(files.forged(json.dumps({**header, **change}).replace("Infinity", "1e400").encode(), arrays)))
 
 
 @pytest.mark.parametrize(
-    ("missing", "words"),
+    ("missing", "message"),
     [
         ("knoll", "its header does not name the knoll that wrote it"),
         ("class", "its class is None"),
@@ -242,10 +242,10 @@ def test_states_that_make_no_estimator_are_refused(put, small, change, words):
         ("fitted", "its header has no parameters or no fitted attributes"),
     ],
 )
-def test_every_field_of_the_header_is_needed(put, small, missing, words):
+def test_every_field_of_the_header_is_needed(put, small, missing, message):
     header, arrays = files.split(small)
     path = put(files.forged({name: value for name, value in header.items() if name != missing}, arrays))
-    with pytest.raises(ModelFileError, match=words):
+    with pytest.raises(ModelFileError, match=message):
         models.inspect(path)
 
 
@@ -271,7 +271,7 @@ def test_a_file_that_shrinks_while_it_is_read_is_reported(put, small, monkeypatc
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [
         (b"[" * 100_000 + b"]" * 100_000, "nested 100000 deep, 64 at most"),
         (b'{"a":' * 5000 + b"1" + b"}" * 5000, "nested 5000 deep, 64 at most"),
@@ -286,8 +286,8 @@ def test_a_file_that_shrinks_while_it_is_read_is_reported(put, small, monkeypatc
         (b'"' + b"\\" * 10_001, "its header is no JSON"),
     ],
 )
-def test_headers_that_are_no_json_are_refused(put, text, words):
-    refused(put(files.forged(text)), words)
+def test_headers_that_are_no_json_are_refused(put, text, message):
+    refused(put(files.forged(text)), message)
 
 
 def test_brackets_in_text_are_no_nesting(tmp_path):
@@ -308,13 +308,13 @@ def test_values_that_no_array_has_are_refused(put, tmp_path):
     model.flags_, model.words_ = np.array([True] * 64), np.array(["abcdefgh"])
     knoll.save(model, tmp_path / "m.knoll")
     data = (tmp_path / "m.knoll").read_bytes()
-    for old, new, words in (
+    for old, new, message in (
         (b"\x01" * 64, b"\x01" * 63 + b"\x02", "an entry that is neither true nor false"),
         ("abcdefgh".encode("utf-32-le"), b"\xff" * 32, "a letter that is not Unicode"),
         ("abcdefgh".encode("utf-32-le"), b"\x00\xd8\x00\x00" * 8, "a letter that is not Unicode"),
     ):
         assert data.count(old) == 1
-        with pytest.raises(ModelFileError, match=words):
+        with pytest.raises(ModelFileError, match=message):
             models.read(put(files.resigned(data.replace(old, new))))
 
 
@@ -359,8 +359,8 @@ def test_labels_that_number_no_centre_are_refused(put, tmp_path):
 @pytest.mark.parametrize("seed", [0, 1])
 def test_models_that_lie_are_refused_or_answer(tmp_path, seed):
     """The check sum does not show who wrote a file: what the reader lets through must fail in no method, nor crash."""
-    words = [sys.executable, str(Path(__file__).with_name("forge.py")), "30", str(seed)]
-    done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, timeout=300)
+    command = [sys.executable, str(Path(__file__).with_name("forge.py")), "30", str(seed)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=300)
     assert done.returncode == 0, done.stderr
     counts = json.loads(done.stdout)
     assert counts["faults"] == {}
@@ -380,7 +380,7 @@ def test_compressed_rows_that_end_elsewhere_are_refused(put, end):
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "message"),
     [
         ({"shape": [-4, 4]}, "three arrays and two sides"),
         ({"shape": [4]}, "three arrays and two sides"),
@@ -394,17 +394,17 @@ def test_compressed_rows_that_end_elsewhere_are_refused(put, end):
         ({"indptr": np.array([0, 1, 2, 3, 5])}, "indptr leads to 5"),
     ],
 )
-def test_compressed_rows_must_fit_together(put, change, words):
+def test_compressed_rows_must_fit_together(put, change, message):
     model = knoll.DBSCAN(eps=0.5, min_samples=2).fit(scipy.sparse.csr_array(np.eye(4)[[0, 0, 1, 1]]))
     header, arrays = model.to_state()
     header["fitted"]["components_"]["shape"] = change.pop("shape", header["fitted"]["components_"]["shape"])
     arrays |= {f"fitted.components_.{name}": array for name, array in change.items()}
-    with pytest.raises(ModelFileError, match=words):
+    with pytest.raises(ModelFileError, match=message):
         models.read(put(files.of_state(header, arrays)))
 
 
 @pytest.mark.parametrize(
-    ("model", "change", "words"),
+    ("model", "change", "message"),
     [
         (
             "KMeans",
@@ -445,7 +445,7 @@ def test_compressed_rows_must_fit_together(put, change, words):
         ("KMeans", {"feature_names_in_": np.array(["a", "b"], object)}, r"feature_names_in_ has the shape \(2,\)"),
     ],
 )
-def test_what_does_not_fit_together_is_named(model, change, words, tmp_path, put):
+def test_what_does_not_fit_together_is_named(model, change, message, tmp_path, put):
     made = {
         "KMeans": knoll.KMeans(2),
         "DBSCAN": knoll.DBSCAN(2.5, min_samples=2),
@@ -458,10 +458,10 @@ def test_what_does_not_fit_together_is_named(model, change, words, tmp_path, put
     liar = made[model].fit(np.array([[0.0], [1.0], [9.0], [7.0]]))
     for name, value in change.items():
         setattr(liar, name, value)
-    with pytest.raises(ModelFileError, match=f"{model} cannot be saved: .*{words}"):
+    with pytest.raises(ModelFileError, match=f"{model} cannot be saved: .*{message}"):
         knoll.save(liar, tmp_path / "m.knoll")
     assert os.listdir(tmp_path) == []
-    with pytest.raises(ModelFileError, match=f"m.knoll is damaged: .*{words}"):
+    with pytest.raises(ModelFileError, match=f"m.knoll is damaged: .*{message}"):
         knoll.load(put(files.of_state(*liar.to_state()), "m.knoll"))
 
 

@@ -114,7 +114,7 @@ def test_files_without_clusters_stay_as_they_were(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("plain", "words"),
+    ("plain", "message"),
     [
         (None, "make no sense"), ([0, 0], "make no sense"), ({}, "make no sense"),
         ({"clusters": "00"}, "make no sense"),
@@ -125,10 +125,10 @@ def test_files_without_clusters_stay_as_they_were(tmp_path):
         ({"clusters": [0, 10**15]}, "without a gap"),
     ],
 )  # fmt: skip
-def test_forged_clusters_are_refused(put, small, plain, words):
+def test_forged_clusters_are_refused(put, small, plain, message):
     header, arrays = files.split(small)
     path = put(files.forged({**header, "relabeling": plain}, arrays, version=(2, 0)))
-    with pytest.raises(ModelFileError, match=f"is damaged: .*{words}"):
+    with pytest.raises(ModelFileError, match=f"is damaged: .*{message}"):
         models.read(path)
 
 

@@ -255,7 +255,7 @@ def start(X, k, random_state):
 
 
 @pytest.mark.parametrize(
-    ("model", "words"),
+    ("model", "message"),
     [
         (knoll.KMeans(2, init=start, n_init=1), r"parameters\.init is <function start.*which a model file cannot hold"),
         (
@@ -271,15 +271,15 @@ def start(X, k, random_state):
         (knoll.KMeans(2, init=np.array([[1.0] * 3, [2.0] * 3], object)), "init is an array of Python objects"),
     ],
 )
-def test_what_a_file_cannot_hold_is_refused_by_name(model, words, tmp_path):
+def test_what_a_file_cannot_hold_is_refused_by_name(model, message, tmp_path):
     model.fit(ROWS)
-    with pytest.raises(ModelFileError, match=words):
+    with pytest.raises(ModelFileError, match=message):
         knoll.save(model, tmp_path / "m.knoll")
     assert os.listdir(tmp_path) == []
 
 
 @pytest.mark.parametrize(
-    ("value", "words"),
+    ("value", "message"),
     [
         ({1: 2}, "extra_ has the key 1, which is not text"),
         (scipy.sparse.coo_array(np.eye(2)), r"extra_ is a sparse array in the format 'coo'.*tocsr"),
@@ -291,10 +291,10 @@ def test_what_a_file_cannot_hold_is_refused_by_name(model, words, tmp_path):
         (np.array(["a", "\ud800"]), r"fitted\.extra_ has a letter that is not Unicode"),
     ],
 )
-def test_odd_values_are_refused_by_name(value, words, tmp_path):
+def test_odd_values_are_refused_by_name(value, message, tmp_path):
     model = knoll.KMeans(2, random_state=0).fit([[1.0], [2.0]])
     model.extra_ = value
-    with pytest.raises(ModelFileError, match=words):
+    with pytest.raises(ModelFileError, match=message):
         knoll.save(model, tmp_path / "m.knoll")
 
 

@@ -206,7 +206,7 @@ def three_columns():
 
 
 @pytest.mark.parametrize(
-    ("call", "words"),
+    ("call", "message"),
     [
         (lambda: plots.similarity_graph(SQUARE, np.eye(3)), r"a matrix of 4 × 4.*got shape \(3, 3\)"),
         (lambda: plots.similarity_graph(SQUARE, -LINKS), "similarity must be ≥ 0, and its least value is -1"),
@@ -223,13 +223,13 @@ def three_columns():
         (lambda: plots.agreement({"a": [0, 1], "b": [0]}), r"labels of the same rows, got shapes a \(2,\), b \(1,\)"),
     ],
 )
-def test_bad_calls_are_reported(call, words):
-    with pytest.raises(BadData, match=words):
+def test_bad_calls_are_reported(call, message):
+    with pytest.raises(BadData, match=message):
         call()
 
 
 @pytest.mark.parametrize(
-    ("call", "words"),
+    ("call", "message"),
     [
         (lambda: plots.agreement({"a": [0, 1], "b": [0, 1]}, score="x"), "score"),
         (lambda: plots.similarity_graph(SQUARE, LINKS, n_edges=-1), "n_edges"),
@@ -237,6 +237,6 @@ def test_bad_calls_are_reported(call, words):
         (lambda: plots.decision_regions(KMeans(1).fit(SQUARE), SQUARE, resolution=1), "resolution"),
     ],
 )
-def test_parameters_are_checked(call, words):
-    with pytest.raises(InvalidParameter, match=words):
+def test_parameters_are_checked(call, message):
+    with pytest.raises(InvalidParameter, match=message):
         call()

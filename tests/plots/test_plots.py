@@ -100,7 +100,7 @@ def test_one_column_is_a_line_of_points():
 
 
 @pytest.mark.parametrize(
-    ("call", "words"),
+    ("call", "message"),
     [
         (
             lambda: plots.scatter(np.zeros((3, 2)), [0, 1]),
@@ -115,8 +115,8 @@ def test_one_column_is_a_line_of_points():
         ),
     ],
 )
-def test_bad_calls_are_reported(call, words):
-    with pytest.raises(BadData, match=words):
+def test_bad_calls_are_reported(call, message):
+    with pytest.raises(BadData, match=message):
         call()
 
 
@@ -162,8 +162,8 @@ def test_curves_mark_the_choice():
 )
 def test_the_picture_of_another_model_is_refused(draw, name, missing):
     X = np.random.default_rng(0).normal(size=(20, 2))
-    words = rf"plots.{draw.__name__} draws a fitted {name}, got KMeans, which has no {missing}. plots.scatter\(X"
-    with pytest.raises(InvalidType, match=words):
+    message = rf"plots.{draw.__name__} draws a fitted {name}, got KMeans, which has no {missing}. plots.scatter\(X"
+    with pytest.raises(InvalidType, match=message):
         draw(KMeans(2, random_state=0).fit(X), X)
     with pytest.raises(InvalidType, match=r"plots.kmeans draws a fitted KMeans, got Gaussian"):
         plots.kmeans(Gaussian().fit(X), X)

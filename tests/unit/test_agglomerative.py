@@ -21,7 +21,7 @@ X = np.random.default_rng(0).normal(size=(60, 3))
 
 
 @pytest.mark.parametrize(
-    ("parameters", "words"),
+    ("parameters", "message"),
     [
         ({"n_clusters": 0}, "n_clusters must be >= 1, got 0"),
         ({"linkage": "median"}, "linkage must be one of 'ward', 'complete', 'average', 'single'"),
@@ -36,13 +36,13 @@ X = np.random.default_rng(0).normal(size=(60, 3))
         ({"metric": "no such", "linkage": "average"}, "metric 'no such' cannot be computed"),
     ],
 )
-def test_parameters_are_checked(parameters, words):
-    with pytest.raises(InvalidParameter, match=words):
+def test_parameters_are_checked(parameters, message):
+    with pytest.raises(InvalidParameter, match=message):
         AgglomerativeClustering(**parameters).fit(X)
 
 
 @pytest.mark.parametrize(
-    ("model", "data", "words"),
+    ("model", "data", "message"),
     [
         (AgglomerativeClustering(61), X, r"more clusters than samples: n_clusters=61 for n_samples=60"),
         (AgglomerativeClustering(metric="precomputed", linkage="single"), X, "Distance matrix should be square"),
@@ -51,8 +51,8 @@ def test_parameters_are_checked(parameters, words):
         (AgglomerativeClustering(connectivity=np.eye(3)), X, "Wrong shape for connectivity matrix"),
     ],
 )
-def test_data_is_checked(model, data, words):
-    with pytest.raises(BadData, match=words):
+def test_data_is_checked(model, data, message):
+    with pytest.raises(BadData, match=message):
         model.fit(data)
 
 

@@ -117,8 +117,8 @@ def test_polars_and_duckdb():
 # ---- bad input: one clear line each --------------------------------------------------------------------------------
 
 
-def refused(words, source, error=BadData, **options):
-    with pytest.raises(error, match=words) as caught:
+def refused(message, source, error=BadData, **options):
+    with pytest.raises(error, match=message) as caught:
         fit(source, **options)
     assert "\n" not in str(caught.value)
 

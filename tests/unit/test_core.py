@@ -64,7 +64,7 @@ def test_exp_and_log_are_numpys_to_two_units():
 
 
 @pytest.mark.parametrize(
-    ("call", "words"),
+    ("call", "message"),
     [
         (
             lambda: _core.add_moments(np.zeros((3, 2)), np.ones(2), np.zeros(2), np.zeros((70, 6), np.int64), 1),
@@ -80,8 +80,8 @@ def test_exp_and_log_are_numpys_to_two_units():
         (lambda: _core.exp(np.zeros(2), np.zeros(3)), "one length"),
     ],
 )
-def test_shapes_are_checked_before_a_kernel_runs(call, words):
-    with pytest.raises(ValueError, match=words):
+def test_shapes_are_checked_before_a_kernel_runs(call, message):
+    with pytest.raises(ValueError, match=message):
         call()
 
 

@@ -1,4 +1,4 @@
-"""Where clusters without points begin anew: the module's words, transcribed row by row, against what it does."""
+"""Where clusters without points begin anew: the module's docstring, transcribed row by row, against what it does."""
 
 import itertools
 

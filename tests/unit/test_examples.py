@@ -15,9 +15,9 @@ from knoll import relations
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
 
 
-def run(script: Path, folder: Path, *words: str) -> str:
+def run(script: Path, folder: Path, *args: str) -> str:
     environment = {**os.environ, "MPLBACKEND": "Agg"}
-    command = [sys.executable, "-W", "error", str(script), *words]
+    command = [sys.executable, "-W", "error", str(script), *args]
     done = subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False
     )

@@ -274,7 +274,7 @@ class Shrinking:
 
 
 @pytest.mark.parametrize(
-    ("make", "error", "words"),
+    ("make", "error", "message"),
     [
         (list, BadData, r"make_blocks\(\) gave no rows"),
         (lambda: [np.zeros((0, 2))], BadData, r"make_blocks\(\) gave no rows"),
@@ -298,8 +298,8 @@ class Shrinking:
         (lambda: [(np.eye(2), [1.0, 1.0], None)], BadData, "block 0 is a tuple of 3. Give an array, or a pair"),
     ],
 )
-def test_bad_blocks_are_reported(make, error, words):
-    with pytest.raises(error, match=words):
+def test_bad_blocks_are_reported(make, error, message):
+    with pytest.raises(error, match=message):
         Gaussian().fit_blocks(make)
 
 
@@ -373,7 +373,7 @@ def test_verbose_shows_each_pass(X, capsys):
 
 
 @pytest.mark.parametrize(
-    ("call", "error", "words"),
+    ("call", "error", "message"),
     [
         (lambda m: m.sample(0), InvalidParameter, r"n_samples must be >= 1, got 0"),
         (lambda m: m.sample(2.5), InvalidType, r"n_samples must be a whole number, got 2.5"),
@@ -408,8 +408,8 @@ def test_verbose_shows_each_pass(X, capsys):
         ),
     ],
 )
-def test_bad_calls_are_reported(X, call, error, words):
-    with pytest.raises(error, match=words):
+def test_bad_calls_are_reported(X, call, error, message):
+    with pytest.raises(error, match=message):
         call(Gaussian().fit(X))
 
 

@@ -209,7 +209,7 @@ def test_weights_over_many_decades_give_the_exact_means(X):
 
 @pytest.mark.parametrize("small", [1e-100, 1e-130, 1e-170, 1e-250])
 def test_clusters_beside_far_larger_ones(small):
-    """Two close pairs and a far row: the right labels where squares hold both, else a word that they do not."""
+    """Two close pairs and a far row: the right labels where squares hold both, else a warning that they do not."""
     X = np.array([[1.0], [1.1], [5.0], [5.1]]) * small
     X = np.concatenate([X, [[1.0], [1.01]]])
     start = np.array([[1.0 * small], [5.0 * small], [1.0]])
@@ -435,19 +435,19 @@ def test_lloyd_without_an_estimator(X):
 # ---- what it reports and refuses -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("tol", "words"), [(0, "strict convergence"), (1e-2, r"center shift \S+ within tolerance")])
-def test_verbose_reports_the_steps(tol, words, capsys):
+@pytest.mark.parametrize(("tol", "message"), [(0, "strict convergence"), (1e-2, r"center shift \S+ within tolerance")])
+def test_verbose_reports_the_steps(tol, message, capsys):
     X = np.random.default_rng(0).normal(size=(2000, 5))
     model = KMeans(6, random_state=0, tol=tol, verbose=1).fit(X)
     out = capsys.readouterr().out
     assert out.count("KMeans: Iteration ") == model.n_iter_
-    assert re.search(rf"Converged at iteration {model.n_iter_}: {words}", out)
+    assert re.search(rf"Converged at iteration {model.n_iter_}: {message}", out)
     KMeans(6, random_state=0, tol=0, max_iter=2, verbose=1).fit(X)
     assert "Stopped at iteration 2: max_iter" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
-    ("parameters", "error_type", "words"),
+    ("parameters", "error_type", "message"),
     [
         ({"n_clusters": 0}, InvalidParameter, "n_clusters must be >= 1, got 0"),
         ({"n_clusters": 2.5}, InvalidType, "n_clusters must be a whole number, got 2.5"),
@@ -470,8 +470,8 @@ def test_verbose_reports_the_steps(tol, words, capsys):
         ({"n_clusters": 301}, BadData, "n_samples=300 should be >= n_clusters=301. Give more rows, or ask for fewer"),
     ],
 )
-def test_parameters_that_break_their_rule_are_reported(X, parameters, error_type, words):
-    with pytest.raises(error_type, match=words):
+def test_parameters_that_break_their_rule_are_reported(X, parameters, error_type, message):
+    with pytest.raises(error_type, match=message):
         KMeans(**parameters).fit(X)
 
 
@@ -611,7 +611,7 @@ def test_the_objective_never_rises_beside_a_far_outlier():
 
 
 @pytest.mark.parametrize(
-    ("break_it", "words"),
+    ("break_it", "message"),
     [
         (lambda X: X.indices.__setitem__(0, 2**30), r"has an index 1073741824, which is not within \[0, 3\)"),
         (lambda X: X.indices.__setitem__(0, -1), r"has an index -1, which is not within \[0, 3\)"),
@@ -620,12 +620,12 @@ def test_the_objective_never_rises_beside_a_far_outlier():
         (lambda X: setattr(X, "data", X.data[:-1]), "data of 899 entries, which do not belong together"),
     ],
 )
-def test_a_malformed_sparse_matrix_is_refused(X, break_it, words):
+def test_a_malformed_sparse_matrix_is_refused(X, break_it, message):
     for container in (scipy.sparse.csr_matrix, scipy.sparse.csr_array):
         bad = container(X)
         break_it(bad)
         model = KMeans(2, random_state=0)
-        with pytest.raises(BadData, match=words):
+        with pytest.raises(BadData, match=message):
             model.fit(bad)
         with pytest.raises(BadData, match="check_format"):
             model.partial_fit(bad)

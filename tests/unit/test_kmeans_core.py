@@ -453,7 +453,7 @@ def test_rows_without_a_label_are_left_out():
 
 
 @pytest.mark.parametrize(
-    ("call", "words"),
+    ("call", "message"),
     [
         (lambda x, c, s: _core.assign(x, c[:, :1], np.zeros(3, np.int32), None, 1), "centers"),
         (lambda x, c, s: _core.assign(x, c, np.zeros(2, np.int32), None, 1), "labels"),
@@ -473,17 +473,17 @@ def test_rows_without_a_label_are_left_out():
         (lambda x, c, s: dense_then_sparse(x, c), "dtype and format"),
     ],
 )
-def test_shapes_that_do_not_fit_are_refused(call, words):
-    with pytest.raises(ValueError, match=words):
+def test_shapes_that_do_not_fit_are_refused(call, message):
+    with pytest.raises(ValueError, match=message):
         call(np.zeros((3, 2)), np.zeros((2, 2)), np.zeros((_core.SUM_WORDS, 6), np.int64))
 
 
 @pytest.mark.parametrize(
-    ("indices", "indptr", "words"),
+    ("indices", "indptr", "message"),
     [([0, 2], [0, 1, 2], "indices"), ([0, -1], [0, 1, 2], "indices"), ([0, 1], [0, 3, 2], "indptr")],
 )
-def test_broken_compressed_rows_are_refused(indices, indptr, words):
-    with pytest.raises(ValueError, match=words):
+def test_broken_compressed_rows_are_refused(indices, indptr, message):
+    with pytest.raises(ValueError, match=message):
         _core.assign_csr(
             np.ones(2),
             np.array(indices, np.int32),

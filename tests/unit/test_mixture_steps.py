@@ -425,6 +425,6 @@ def test_wrong_arrays_are_refused_before_the_kernels():
         em.partial(Block(X, None), MixtureState(np.zeros(2), state.covariance, None, state.centering), 1)
 
 
-def test_a_covariance_that_no_clipping_makes_regular_is_refused_in_words():
+def test_a_covariance_that_no_clipping_makes_regular_is_refused():
     with pytest.raises(BadData, match=r"ill-defined empirical covariance: .* Increase reg_covar, .* scale the columns"):
         Full.from_covariances(np.zeros((1, 2)), np.array([[[1.0, np.inf], [np.inf, 1.0]]]))

@@ -127,7 +127,7 @@ def test_two_valleys():
 
 
 @pytest.mark.parametrize(
-    ("parameters", "words"),
+    ("parameters", "message"),
     [
         ({"min_samples": 1}, "min_samples must be >= 2"),
         ({"max_eps": -1.0}, r"max_eps must be >= 0, got -1\.0"),
@@ -137,8 +137,8 @@ def test_two_valleys():
         ({"metric": "no such"}, "metric 'no such' cannot be computed"),
     ],
 )
-def test_parameters_are_checked(parameters, words):
-    with pytest.raises(InvalidParameter, match=words):
+def test_parameters_are_checked(parameters, message):
+    with pytest.raises(InvalidParameter, match=message):
         OPTICS(**parameters).fit(X)
 
 

@@ -256,7 +256,7 @@ def test_fit_takes_degrees_for_haversine_and_geojson_comes_out(tmp_path, capsys)
     path, model, out = tmp_path / "shops.csv", tmp_path / "shops.knoll", tmp_path / "labels.geojson"
     frame(X, shop=[f"s{i}" for i in range(300)]).to_csv(path, index=False)
     call = ["fit", "dbscan", path, "--param", "metric=haversine", "--param", "eps=150m", "--out", model]
-    assert main([str(word) for word in call]) == 0
+    assert main([str(arg) for arg in call]) == 0
     assert "lat, lon: degrees, converted to radians for the haversine metric." in capsys.readouterr().out
     truth = DBSCAN(eps="150m", metric="haversine").fit(np.radians(X))
     np.testing.assert_array_equal(knoll.load(model).labels_, truth.labels_)
@@ -273,7 +273,7 @@ def test_compare_writes_points(tmp_path, capsys):
 
     X, _ = around(CITIES[:2], 60)
     frame(X).to_csv(tmp_path / "cities.csv", index=False)
-    words = [
+    args = [
         "compare",
         tmp_path / "cities.csv",
         "--methods",
@@ -283,7 +283,7 @@ def test_compare_writes_points(tmp_path, capsys):
         "--format",
         "geojson",
     ]
-    assert main([str(word) for word in words]) == 0
+    assert main([str(arg) for arg in args]) == 0
     assert "Positions by lat, lon: distances are in km on an equal-area map" in " ".join(
         capsys.readouterr().out.split()
     )
@@ -292,6 +292,6 @@ def test_compare_writes_points(tmp_path, capsys):
     assert "Horizontal: lon (degrees)" in page
     read = json.loads((tmp_path / "out" / "labels.geojson").read_text())
     assert {"row", "cluster", "name", "kmeans"} <= set(read["features"][0]["properties"])
-    words[1:2] = ["iris"]
-    assert main([*map(str, words), "--force"]) == 2
+    args[1:2] = ["iris"]
+    assert main([*map(str, args), "--force"]) == 2
     assert "GeoJSON needs a table with a latitude and a longitude" in capsys.readouterr().err

@@ -301,7 +301,7 @@ def test_a_schema_applies_to_new_tables(schema):
         schema.apply(new.assign(when=["1.5.2024", "31.2.2024"]))
 
 
-def test_words_of_a_requested_boolean_are_its_own():
+def test_values_of_a_requested_boolean_are_its_own():
     schema = recognise(pa.table({"x": ["f", "M", "m", "f"]}), Rules(types={"x": "ignore"}))
     assert schema.used == ()
     schema = recognise(pa.table({"x": ["f", "m", "m", "f"]}), Rules(types={"x": "boolean"}))

@@ -41,8 +41,8 @@ def seconds_to_stop(code: str) -> float:
         time.sleep(0.5)
         sent = time.time()
         process.send_signal(signal.SIGINT)
-        word, stopped = process.stdout.readline().split()
-    assert word == "stopped"
+        event, stopped = process.stdout.readline().split()
+    assert event == "stopped"
     assert process.returncode == 0
     return float(stopped) - sent
 

@@ -108,9 +108,9 @@ def run(request: dict, descriptors: list[int]) -> int:
     os.chdir(request["folder"])
     if request["kind"] == "knoll":
         warnings.simplefilter("error")
-        sys.argv = ["knoll", *request["words"]]
+        sys.argv = ["knoll", *request["args"]]
         return main()
-    exec(compile(request["words"][0], "<test>", "exec"), {"__name__": "__main__"})
+    exec(compile(request["args"][0], "<test>", "exec"), {"__name__": "__main__"})
     return 0
 
 

@@ -26,7 +26,7 @@ def run(*command: str | Path, cwd: Path, **variables: str) -> str:
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")} | variables
     environment.setdefault("CMAKE_BUILD_PARALLEL_LEVEL", "2")
     done = subprocess.run(
-        [str(word) for word in command], cwd=cwd, env=environment, capture_output=True, text=True, check=False
+        [str(arg) for arg in command], cwd=cwd, env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, f"{command}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
     return done.stdout

@@ -43,14 +43,14 @@ def open_results(folder: Path, out: Path | None) -> Session:
 
     try:
         summary = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
-        words, labels, names = (
+        arguments, labels, names = (
             shlex.split(summary["command"]),
             summary["files"]["labels"],
             list(summary["files"]["models"]),
         )
     except (OSError, ValueError, KeyError, TypeError):
         raise BadData(f"{folder / SUMMARY} is no summary of knoll compare.") from None
-    options = _parsed(words)
+    options = _parsed(arguments)
     data = options.pop("data") or EMBEDDED
     session = open_session(data, out, {name: options[name] for name in _OPTIONS})
     found = _labels(folder / Path(labels).name, names)
@@ -63,11 +63,11 @@ def open_results(folder: Path, out: Path | None) -> Session:
     return session if first is None else session.show(first.id)
 
 
-def _parsed(words: list[str]) -> dict[str, Any]:
+def _parsed(arguments: list[str]) -> dict[str, Any]:
     from knoll.cli.compare import command
 
     try:
-        return command.make_context("knoll compare", words[2:]).params
+        return command.make_context("knoll compare", arguments[2:]).params
     except click.ClickException as error:
         raise BadData(f"the command of the results cannot be read: {error.format_message()}") from None
 

@@ -214,7 +214,7 @@ def _levels(here: Floats, others: Floats, names: Sequence[str]) -> dict[str, Any
     }  # fmt: skip
 
 
-# ---- words -----------------------------------------------------------------------------------------------------------
+# ---- text ------------------------------------------------------------------------------------------------------------
 
 
 def _describe(column: AnyColumn, facts: dict[str, Any]) -> tuple[str, str]:

@@ -170,7 +170,7 @@ class Page:
         return thread
 
     def open_browser(self) -> None:
-        """Open the address by a file that only the user can read: other users see the words of every command."""
+        """Open the address by a file that only the user can read: other users see the arguments of every command."""
         with tempfile.NamedTemporaryFile("w", prefix="knoll-", suffix=".html", delete=False, encoding="utf-8") as file:
             file.write(f'<!doctype html><meta http-equiv="refresh" content="0; url={self.address}">')
         self._opener = Path(file.name)

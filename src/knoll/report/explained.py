@@ -73,8 +73,8 @@ def _card(cluster: Cluster, colour: str) -> dict[str, Any]:
 def _stability(value: float | None) -> str:
     if value is None:
         return ""
-    words = "stable" if value >= _STABLE else "fairly stable" if value >= _FAIR else "unstable"
-    return f"{words} in refits ({value:.2f})"
+    level = "stable" if value >= _STABLE else "fairly stable" if value >= _FAIR else "unstable"
+    return f"{level} in refits ({value:.2f})"
 
 
 def _examples(rows: Sequence[ExampleRow]) -> dict[str, Any]:

@@ -76,7 +76,7 @@ class Texts:
 
     values: pa.Array  # (u,) strings, none of them missing
     index: NDArray[np.int32]  # (n,), −1 where the value is missing
-    words: tuple[str, ...]  # that stand for a missing value, as they are written
+    sentinels: tuple[str, ...]  # that stand for a missing value, as they are written
 
     @classmethod
     def of(cls, column: pa.ChunkedArray, sentinels: tuple[str, ...] = ()) -> Texts:
@@ -90,8 +90,8 @@ class Texts:
         kept = used & ~missing
         number = np.where(kept, np.cumsum(kept) - 1, -1).astype(np.int32)
         index = np.append(number, np.int32(-1))[index]  # −1 takes the last entry
-        words = sorted({word for word in trimmed.filter(pa.array(used & missing)).to_pylist() if word})
-        return cls(trimmed.filter(pa.array(kept)), index, tuple(words))
+        missing_texts = sorted({text for text in trimmed.filter(pa.array(used & missing)).to_pylist() if text})
+        return cls(trimmed.filter(pa.array(kept)), index, tuple(missing_texts))
 
     @cached_property
     def counts(self) -> Ints:

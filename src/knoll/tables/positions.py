@@ -26,9 +26,9 @@ RADIUS = EARTH_RADIUS / 1000  # km
 FORMS = ("plane", "sphere", "radians")
 MOST_DISTORTION = 1.05  # of distances on the plane
 _HALF_TURN = 180.0
-_WORDS = r"(?i)(?:.*[\s_.-])?{}(?:[\s_.-]?(?:deg|degs|degrees|dd|wgs84|\(deg\)|\[deg\]|\(°\)|\[°\]))?"
-_LATITUDE = re.compile(_WORDS.format("(?:lat|latitude|breitengrad|breite)"))
-_LONGITUDE = re.compile(_WORDS.format("(?:lon|lng|long|longitude|längengrad|laengengrad|länge)"))
+_NAME = r"(?i)(?:.*[\s_.-])?{}(?:[\s_.-]?(?:deg|degs|degrees|dd|wgs84|\(deg\)|\[deg\]|\(°\)|\[°\]))?"
+_LATITUDE = re.compile(_NAME.format("(?:lat|latitude|breitengrad|breite)"))
+_LONGITUDE = re.compile(_NAME.format("(?:lon|lng|long|longitude|längengrad|laengengrad|länge)"))
 _CAMEL = re.compile(r"(?<=[a-z])(?=(?:Lat|Latitude|Lon|Lng|Long|Longitude)$)")  # pickupLatitude
 
 
@@ -65,8 +65,8 @@ def pairs_of(latitudes: Sequence[str], longitudes: Sequence[str]) -> list[tuple[
 
 
 def _stem(name: str) -> str:
-    words = re.sub(r"(?i)latitude|longitude|breitengrad|breite|längengrad|laengengrad|länge|lat|long|lng|lon", "", name)
-    return words.lower()
+    other = re.sub(r"(?i)latitude|longitude|breitengrad|breite|längengrad|laengengrad|länge|lat|long|lng|lon", "", name)
+    return other.lower()
 
 
 def possible(latitude: Floats, longitude: Floats) -> bool:

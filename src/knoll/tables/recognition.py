@@ -383,11 +383,11 @@ def _of_texts(name: str, texts: Texts, rules: Rules, requested: bool, declared: 
         return label
     levels = _boolean_levels(texts) if distinct <= 8 else None
     if levels is not None:
-        return Column(name, "boolean", categories=levels, sentinels=texts.words)
+        return Column(name, "boolean", categories=levels, sentinels=texts.sentinels)
     if not declared and (column := _of_written(name, texts, rules.decimal)) is not None:
-        return replace(column, sentinels=(*texts.words, *column.sentinels)) if column.used else column
+        return replace(column, sentinels=(*texts.sentinels, *column.sentinels)) if column.used else column
     if _is_category(texts) or (declared and distinct <= _MOST_LEVELS):
-        return Column(name, "category", categories=levels_of(texts), sentinels=texts.words)
+        return Column(name, "category", categories=levels_of(texts), sentinels=texts.sentinels)
     return _other_text(name, texts)
 
 
@@ -405,8 +405,8 @@ def _is_category(texts: Texts) -> bool:
 
 
 def _boolean_levels(texts: Texts) -> tuple[str, ...] | None:
-    words = {text.lower() for text in texts.values.to_pylist()}
-    return next((pair for pair in BOOLEANS if words == set(pair)), None)
+    values = {text.lower() for text in texts.values.to_pylist()}
+    return next((pair for pair in BOOLEANS if values == set(pair)), None)
 
 
 def _of_amounts(name: str, texts: Texts, decimal: str) -> Column | None:
@@ -462,8 +462,8 @@ def _other_text(name: str, texts: Texts) -> Column:
     """Return why a text with many values is not used."""
     distinct, known = len(texts.values), texts.known
     lengths = pc.utf8_length(texts.values).to_numpy(zero_copy_only=False)
-    words = matches(texts.values, r"\S+\s+\S+\s+\S+\s+\S+")
-    if words.mean() > 0.5 or lengths.mean() > 60:
+    sentences = matches(texts.values, r"\S+\s+\S+\s+\S+\s+\S+")
+    if sentences.mean() > 0.5 or lengths.mean() > 60:
         return Column(name, "text", reason="free text")
     if distinct == known:
         return Column(name, "id", reason="an identifier, a different text in every row")
@@ -499,7 +499,7 @@ def _category(name: str, cells: pa.ChunkedArray, form: str, rules: Rules) -> Col
     texts = texts_of(cells)
     if not 1 <= len(texts.values) <= _MOST_LEVELS:
         raise _Refusal(f"it has {len(texts.values)} levels, {_MOST_LEVELS} at most. Join rare ones, or leave it out")
-    return Column(name, "category", categories=levels_of(texts), sentinels=texts.words)
+    return Column(name, "category", categories=levels_of(texts), sentinels=texts.sentinels)
 
 
 def _boolean(name: str, cells: pa.ChunkedArray, form: str, rules: Rules) -> Column:
@@ -507,7 +507,7 @@ def _boolean(name: str, cells: pa.ChunkedArray, form: str, rules: Rules) -> Colu
     levels = _boolean_levels(texts) or levels_of(texts)
     if len(levels) != 2:
         raise _Refusal(f"it has {len(levels)} values ({listed(levels, 4)}), not 2")
-    return Column(name, "boolean", categories=levels, sentinels=texts.words)
+    return Column(name, "boolean", categories=levels, sentinels=texts.sentinels)
 
 
 def _number(name: str, cells: pa.ChunkedArray, form: str, rules: Rules) -> Column:
@@ -527,10 +527,10 @@ def _number(name: str, cells: pa.ChunkedArray, form: str, rules: Rules) -> Colum
         raise _Refusal(f"{texts.example(slips)}, and so do most cells")
     if slips.sum() > 100:
         raise _Refusal(f"{int(slips.sum())} different cells are no numbers; {texts.example(slips)}")
-    words = tuple(sorted({*texts.words, *texts.values.filter(pa.array(slips)).to_pylist()}))
+    sentinels = tuple(sorted({*texts.sentinels, *texts.values.filter(pa.array(slips)).to_pylist()}))
     count = int(texts.counts[slips].sum())
     note = f"{name}: {count} cells are no numbers and count as missing; {texts.example(slips)}" if count else ""
-    return Column(name, "number", format=best or ".", sentinels=words, note=note)
+    return Column(name, "number", format=best or ".", sentinels=sentinels, note=note)
 
 
 def _date(name: str, cells: pa.ChunkedArray, form: str, rules: Rules) -> Column:
@@ -551,4 +551,4 @@ def _date(name: str, cells: pa.ChunkedArray, form: str, rules: Rules) -> Column:
         found = Column(name, "date", format=form, unit=_DAYS)
     if found is None or wrong.any():
         raise _Refusal(texts.example(wrong if wrong.any() else ~wrong))
-    return replace(found, sentinels=texts.words)
+    return replace(found, sentinels=texts.sentinels)
