@@ -97,8 +97,8 @@ def _lift(rng: Rng, made: Made) -> None:
     """Map the rows linearly into more columns, with a little noise."""
     d = made.X.shape[1]
     more = int(rng.integers(d + 1, d + 12))
-    spread = made.X.std()
-    made.X = made.X @ rng.normal(size=(d, more)) + rng.choice([0.01, 0.05]) * spread * rng.normal(
+    deviation = made.X.std()
+    made.X = made.X @ rng.normal(size=(d, more)) + rng.choice([0.01, 0.05]) * deviation * rng.normal(
         size=(len(made.X), more)
     )
 
@@ -157,7 +157,7 @@ def _apart(rng: Rng, k: int, d: int, radii: Floats, gap: float, tries: int = 300
 
 
 def _cloud(rng: Rng, n: int, d: int, tail: str) -> Floats:
-    """Draw a cloud of unit spread."""
+    """Draw a cloud of unit variance."""
     if tail == "normal":
         return rng.normal(size=(n, d))
     if tail == "student":
@@ -321,15 +321,15 @@ def _many(rng: Rng) -> Made:
     """Draw many small clusters in two or three dimensions, on a grid or at random."""
     d, k = int(rng.integers(2, 4)), int(rng.integers(12, 61))
     n = int(min(4000, k * rng.integers(10, 70)))
-    spread = np.exp(rng.normal(0, rng.choice([0.0, 0.2, 0.5]), size=k))
+    radii = np.exp(rng.normal(0, rng.choice([0.0, 0.2, 0.5]), size=k))
     if rng.random() < 0.3:
         side = int(np.ceil(k ** (1 / d)))
         grid = np.stack(np.meshgrid(*[np.arange(side)] * d), -1).reshape(-1, d)[:k]
         centres = rng.uniform(4.0, 9.0) * (grid + 0.1 * rng.normal(size=(k, d)))
     else:
-        centres = _apart(rng, k, d, 1.5 * spread, float(rng.uniform(0.3, 3.0)))
+        centres = _apart(rng, k, d, 1.5 * radii, float(rng.uniform(0.3, 3.0)))
     tail = str(rng.choice(["normal", "normal", "ball", "box"]))
-    X, y = _join([c + s * _cloud(rng, m, d, tail) for c, s, m in zip(centres, spread, _sizes(rng, n, k, 6))])
+    X, y = _join([c + s * _cloud(rng, m, d, tail) for c, s, m in zip(centres, radii, _sizes(rng, n, k, 6))])
     return Made(X, [y])
 
 

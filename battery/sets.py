@@ -32,7 +32,7 @@ from battery.shapes import (
 
 __all__ = ["HALVES", "STRUCTURED", "STRUCTURELESS", "draw"]
 
-HALVES = {"development": (0,), "test": (1,)}  # seeds; the choice was made while looking at the first half only
+HALVES = {"development": (0,), "test": (1,)}  # seeds; the choice was made on the first half only
 
 Recipe = Callable[[Rng], Set]
 
@@ -188,8 +188,8 @@ STRUCTURED: dict[str, Recipe] = {
     "subspace-12d": _subspace,
     "sizes-2d": lambda r: blobs(r, [900, 200, 60], 2, 6.0),
     "sizes-6d": lambda r: blobs(r, [700, 300, 100, 50], 6, 6.0),
-    "density-2d": lambda r: blobs(r, [250, 250, 250], 2, 6.5, spreads=[0.15, 0.5, 1.5]),
-    "density-4d": lambda r: blobs(r, [250, 250, 250, 250], 4, 6.0, spreads=[0.3, 0.5, 1.0, 1.3]),
+    "density-2d": lambda r: blobs(r, [250, 250, 250], 2, 6.5, deviations=[0.15, 0.5, 1.5]),
+    "density-4d": lambda r: blobs(r, [250, 250, 250, 250], 4, 6.0, deviations=[0.3, 0.5, 1.0, 1.3]),
     "overlap-2d-2": lambda r: _overlap(r, 2, 2, 400, 3.2),
     "overlap-2d-3": lambda r: _overlap(r, 3, 2, 300, 3.5),
     "overlap-5d-3": lambda r: _overlap(r, 3, 5, 300, 3.5),

@@ -52,7 +52,7 @@ def apart(rng: Rng, k: int, d: int, distance: float) -> Floats:
     """Draw k centres at least `distance` apart, about as close together as that lets them be."""
     box = distance * max(1.0, 0.75 * k ** (1 / min(d, 3)))
     for tries in range(100_000):
-        centres = rng.uniform(0, box * (1 + tries / 2000), size=(k, d))  # the box grows slowly, until it has room
+        centres = rng.uniform(0, box * (1 + tries / 2000), size=(k, d))  # the box grows slowly, until all fit
         gaps = np.linalg.norm(centres[:, None] - centres, axis=2)  # (k, k)
         if k == 1 or gaps[~np.eye(k, dtype=bool)].min() >= distance:
             return centres
@@ -60,13 +60,13 @@ def apart(rng: Rng, k: int, d: int, distance: float) -> Floats:
 
 
 def blobs(
-    rng: Rng, sizes: list[int], d: int, distance: float, *, ratio: float = 1.0, spreads: list[float] | None = None
+    rng: Rng, sizes: list[int], d: int, distance: float, *, ratio: float = 1.0, deviations: list[float] | None = None
 ) -> Set:
     """Draw Gaussians at random positions; distances are in units of the largest standard deviation."""
-    spreads = [1.0] * len(sizes) if spreads is None else spreads
+    deviations = [1.0] * len(sizes) if deviations is None else deviations
     centres = apart(rng, len(sizes), d, distance)
     clusters = []
-    for size, centre, std in zip(sizes, centres, spreads, strict=True):
+    for size, centre, std in zip(sizes, centres, deviations, strict=True):
         turn = shape(rng, d, ratio) if ratio > 1 else np.eye(d)
         clusters.append(centre + std * rng.normal(size=(size, d)) @ turn.T)
     return join(*clusters)

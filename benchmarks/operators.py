@@ -1,4 +1,4 @@
-"""The map of operators: how long each way to multiply by a Gaussian affinity takes, over n, d and σ, and what is taken.
+"""The map of operators: how long each product with a Gaussian affinity takes, over n, d and σ, and what is taken.
 
     python -m benchmarks.operators              the whole map, some minutes; writes docs/operators.md
     python -m benchmarks.operators --rows 5000  a subset, printed only; --write puts it into the page
@@ -120,7 +120,7 @@ def cholesky(X: np.ndarray, sigma: float) -> Time | None:
     return Time(setup, cpu(lambda: times(factor, inner(factor, B)))[0], note=f" (rank {factor.shape[1]})")
 
 
-WAYS: dict[str, Callable[[np.ndarray, float], Time | None]] = {
+OPERATORS: dict[str, Callable[[np.ndarray, float], Time | None]] = {
     "stored": stored,
     "tiles": tiles,
     "truncated": truncated,
@@ -152,16 +152,16 @@ class GridPoint:
 def visit(n: int, d: int, share: float) -> GridPoint:
     X = clouds(n, d)
     sigma = share * float(np.sqrt(X.var(axis=0).mean()))
-    found = {name: took for name, way in WAYS.items() if (took := way(X, sigma)) is not None}
+    found = {name: took for name, solve in OPERATORS.items() if (took := solve(X, sigma)) is not None}
     route = choose_route(Gaussian(sigma), X, "auto", 1, whole=False, owner="operators")
     return GridPoint(n, d, share, found, route.name, route.sketch)
 
 
-HEAD = ("n", "d", "σ / scale", *WAYS, "fastest exact", "auto takes", "auto / fastest")
+HEAD = ("n", "d", "σ / scale", *OPERATORS, "fastest exact", "auto takes", "auto / fastest")
 
 
 def row(point: GridPoint) -> list[str]:
-    cells = [str(point.times.get(name, "–")) for name in WAYS]
+    cells = [str(point.times.get(name, "–")) for name in OPERATORS]
     begun = "" if point.start == "none" else f", start by {point.start}"
     taken = f"{point.taken}{begun}"
     return [f"{point.n:,}", str(point.d), f"{point.share:g}", *cells, point.best, taken, f"{point.ratio:.2f}"]
@@ -185,13 +185,13 @@ def page(rows: dict[tuple[int, int, float], list[str]]) -> str:
         "# The map of operators",
         "",
         f"Seconds of processor time of one thread for a solve of {APPLICATIONS} applications to {WIDTH} columns, the "
-        "setting up included, by each way to multiply by a Gaussian affinity: eight clouds of deviation 1 whose "
-        "centres have deviation 3, σ over the scale of a column. The first three ways are exact to rounding; the other "
-        "two are what a solve may begin from ([decision 0016](decisions/0016-spectral.md)). ≈: estimated from fewer "
-        "rows. –: not to be had (more than 1 GB, more than 3 columns, not of low rank).",
+        "setting up included, by each method to multiply by a Gaussian affinity: eight clouds of deviation 1 whose "
+        "centres have deviation 3, σ over the scale of a column. The first three methods are exact to rounding; the "
+        "other two are what a solve may begin from ([decision 0016](decisions/0016-spectral.md)). ≈: estimated from "
+        "fewer rows. –: not to be had (more than 1 GB, more than 3 columns, not of low rank).",
         "",
         f'{date.today()}, {describe()["cpu"]}. At worst `operator="auto"` takes {max(ratios):.2f} times as long as the '
-        f"fastest exact way; in {close} of {len(ratios)} grid points at most a tenth longer. "
+        f"fastest exact method; in {close} of {len(ratios)} grid points at most a tenth longer. "
         "Written by `python -m benchmarks.operators`.",
         "",
         "| " + " | ".join(HEAD) + " |",

@@ -115,31 +115,31 @@ def other_dtype(args: Arguments, rng: Generator) -> str | None:
 
 def strided(array: Any, rng: Generator) -> tuple[Any, str]:
     """Lay the same values out otherwise."""
-    way = pick(rng, ["steps", "negative", "fortran", "reversed axes", "zero", "overlapping rows", "large"])
+    layout = pick(rng, ["steps", "negative", "fortran", "reversed axes", "zero", "overlapping rows", "large"])
     if array.ndim == 0:
         return array, "as it was"
-    if way == "fortran":
-        return np.asfortranarray(array), way
-    if way == "negative":
+    if layout == "fortran":
+        return np.asfortranarray(array), layout
+    if layout == "negative":
         axis = int(rng.integers(array.ndim))
-        return np.flip(np.flip(array, axis).copy(), axis), way
-    if way == "reversed axes":
-        return np.flip(np.flip(array).copy()), way
-    if way == "zero" and array.size:
+        return np.flip(np.flip(array, axis).copy(), axis), layout
+    if layout == "reversed axes":
+        return np.flip(np.flip(array).copy()), layout
+    if layout == "zero" and array.size:
         strides = tuple(0 if rng.random() < 0.6 else s for s in array.strides)
-        return np.lib.stride_tricks.as_strided(array, strides=strides, writeable=True), way
-    if way == "overlapping rows" and array.ndim == 2 and array.size:
+        return np.lib.stride_tricks.as_strided(array, strides=strides, writeable=True), layout
+    if layout == "overlapping rows" and array.ndim == 2 and array.size:
         flat = np.resize(array, sum(array.shape))
         step = flat.strides[0]
-        return np.lib.stride_tricks.as_strided(flat, array.shape, (step, step), writeable=True), way
-    factor = 1000 if way == "large" and array.size < 5000 else int(rng.integers(2, 5))
+        return np.lib.stride_tricks.as_strided(flat, array.shape, (step, step), writeable=True), layout
+    factor = 1000 if layout == "large" and array.size < 5000 else int(rng.integers(2, 5))
     axis = int(rng.integers(array.ndim))
     shape = list(array.shape)
     shape[axis] *= factor
     whole = np.zeros(shape, array.dtype)
     cut = tuple(slice(None, None, factor if a == axis else None) for a in range(array.ndim))
     whole[cut] = array
-    return whole[cut], f"{way} of {factor} along axis {axis}"
+    return whole[cut], f"{layout} of {factor} along axis {axis}"
 
 
 def other_strides(args: Arguments, rng: Generator) -> str | None:
@@ -155,8 +155,8 @@ def unaligned(args: Arguments, rng: Generator) -> str | None:
     if (i := one_array(args, rng)) is None or args[i].dtype.hasobject or args[i].ndim == 0:
         return None
     array = np.ascontiguousarray(args[i])
-    room = np.zeros(array.nbytes + 1, np.uint8)
-    moved = room[1:].view(array.dtype).reshape(array.shape)
+    buffer = np.zeros(array.nbytes + 1, np.uint8)
+    moved = buffer[1:].view(array.dtype).reshape(array.shape)
     moved[...] = array
     args[i] = moved
     return f"argument {i}: unaligned"
@@ -179,9 +179,9 @@ def same_memory(args: Arguments, rng: Generator) -> str | None:
     i, j = (int(k) for k in rng.choice(found, 2, replace=False))
     a, b = np.ascontiguousarray(args[i]), np.ascontiguousarray(args[j])
     shift = int(pick(rng, [0, 0, 0, 8, 16, 64, max(a.nbytes // 2 // 8 * 8, 0)]))
-    room = np.zeros(max(a.nbytes, b.nbytes + shift) + 16, np.uint8)
-    first = room[: a.nbytes].view(a.dtype).reshape(a.shape)
-    second = room[shift : shift + b.nbytes].view(b.dtype).reshape(b.shape)
+    buffer = np.zeros(max(a.nbytes, b.nbytes + shift) + 16, np.uint8)
+    first = buffer[: a.nbytes].view(a.dtype).reshape(a.shape)
+    second = buffer[shift : shift + b.nbytes].view(b.dtype).reshape(b.shape)
     if rng.random() < 0.5:
         second[...] = b
         first[...] = a

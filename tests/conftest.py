@@ -27,7 +27,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # begun by nohup or with 
 
 @pytest.fixture(scope="session")
 def tour_page(tmp_path_factory):
-    """The tour's page, made once for all who read it; certificates for the smallest data alone, the rest is whole."""
+    """The tour's page, made once for all who read it; certificates for the smallest data alone, all else is whole."""
     import matplotlib
 
     matplotlib.use("Agg")

@@ -1,6 +1,6 @@
 """EM for mixtures of Gaussians, against scikit-learn from the same start.
 
-The start is made with the data: weights, means and precisions from a coarse look at it, so that every contestant
+The start is made with the data: weights, means and precisions from a coarse fit of it, so that every contestant
 maximises the same likelihood. The judge is the log-likelihood of all rows under the returned parameters, in float64.
 """
 

@@ -108,7 +108,7 @@ class Pool {
     InsideJob mark;
     std::unique_lock lock(mutex_);
     for (;;) {
-      Job* job = nullptr;  // looked for once: a moment later its last chunk may be taken
+      Job* job = nullptr;  // searched once: a moment later its last chunk may be taken
       wake_.wait(lock, [&] { return (job = open_job()) != nullptr; });
       --job->seats;
       ++job->users;

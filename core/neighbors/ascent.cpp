@@ -119,7 +119,7 @@ struct AscentWorker {
       return path.stop(End::empty);
     }
     path.weight = points.weight(sums.data());
-    // Before the set is looked up: a path that begins inside the level makes no step.
+    // Before the set is searched: a path that begins inside the level makes no step.
     if (rules.level > 0 && path.weight >= rules.level) return path.stop(End::level);
     const Fingerprint set = points.fingerprint(sums.data());
     // The set repeats: a fixed point if it was the last one. An earlier one is a cycle, which only rounding makes: in

@@ -96,10 +96,10 @@ TEST("ball: the bound is the largest square whose root is within") {
 
 TEST("ball: digits add up to the exact sum in any order, and round once") {
   std::mt19937_64 engine(3);
-  for (int spread : {1, 20, 60, 200, 900, 2000}) {
+  for (int exponents : {1, 20, 60, 200, 900, 2000}) {
     std::vector<double> x;
     for (int i = 0; i < 300; ++i) {
-      const int exponent = static_cast<int>(engine() % static_cast<unsigned>(spread)) - spread / 2 - 52;
+      const int exponent = static_cast<int>(engine() % static_cast<unsigned>(exponents)) - exponents / 2 - 52;
       x.push_back(std::ldexp(static_cast<double>(engine() >> 11), std::max(exponent, -1074)) * (i % 2 ? 1 : -1));
     }
     BitRange range;
@@ -113,7 +113,7 @@ TEST("ball: digits add up to the exact sum in any order, and round once") {
         digits.add(x[i], sums.data(), 1);
         exact.add(x[i]);
       }
-      CHECK_MSG(digits.round(sums.data()) == exact.round(), "spread " << spread << " terms " << terms);
+      CHECK_MSG(digits.round(sums.data()) == exact.round(), "exponents " << exponents << " terms " << terms);
     }
   }
   CHECK(Digits().round(nullptr) == 0.0);

@@ -133,9 +133,9 @@ TEST("sum: one double comes back as it is") {
 TEST("sum: rounds to the nearest double, over all magnitudes") {
   std::mt19937_64 random(2);
   for (int repeat = 0; repeat < 3000; ++repeat) {
-    const uint64_t centre = random() % 2047, spread = uint64_t{1} << (random() % 12);
-    const uint64_t low = centre > spread ? centre - spread : 0;
-    const uint64_t high = std::min<uint64_t>(2046, centre + spread);
+    const uint64_t centre = random() % 2047, range = uint64_t{1} << (random() % 12);
+    const uint64_t low = centre > range ? centre - range : 0;
+    const uint64_t high = std::min<uint64_t>(2046, centre + range);
     std::vector<double> x = random_doubles(random, 1 + random() % 20, low, high);
     if (repeat % 3 == 0) {  // cancel all but the last one, and all but what rounding left of it
       const size_t n = x.size();

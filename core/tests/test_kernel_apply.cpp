@@ -19,11 +19,11 @@ namespace {
 
 using Numbers = std::vector<double>;
 
-Numbers numbers(int64_t n, unsigned seed = 1, double spread = 1) {
+Numbers numbers(int64_t n, unsigned seed = 1, double deviation = 1) {
   std::mt19937_64 engine(seed);
   std::normal_distribution<double> normal;
   Numbers x(static_cast<size_t>(n));
-  for (auto& v : x) v = spread * normal(engine);
+  for (auto& v : x) v = deviation * normal(engine);
   return x;
 }
 

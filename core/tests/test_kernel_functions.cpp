@@ -15,11 +15,11 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-std::vector<double> numbers(int64_t n, unsigned seed = 1, double spread = 1) {
+std::vector<double> numbers(int64_t n, unsigned seed = 1, double deviation = 1) {
   std::mt19937_64 engine(seed);
   std::normal_distribution<double> normal;
   std::vector<double> x(static_cast<size_t>(n));
-  for (auto& v : x) v = spread * normal(engine);
+  for (auto& v : x) v = deviation * normal(engine);
   return x;
 }
 
@@ -63,8 +63,8 @@ std::vector<double> values_of(const Kernels* table, const KernelRule& rule, cons
 
 TEST("kernel values: every function against long double, both orders and both layouts of y, on every instruction set") {
   for (int64_t d : {1, 2, 3, 4, 10, 33, 100}) {
-    const double spread = 1 / std::sqrt(static_cast<double>(d));
-    const auto x = numbers(kPoints * d, 1, spread), y = numbers(kPoints * d, 2, spread);
+    const double deviation = 1 / std::sqrt(static_cast<double>(d));
+    const auto x = numbers(kPoints * d, 1, deviation), y = numbers(kPoints * d, 2, deviation);
     const auto turned_y = turned(y, d);
     for (const auto& [function, a, b] : {Case{"rbf", 0.7, 1.0},
                                          {"rbf", 0.05, 1.0},

@@ -246,7 +246,7 @@ void border_heights(View<const T, 2> x, View<const int32_t, 2> near, View<const 
 namespace {
 
 // The border rows of a chunk, in passes: their lists, and then the labels of their closest core rows, are fetched from
-// memory while rows before them are looked at.
+// memory while rows before them are read.
 template <class T>
 class Borders {
  public:

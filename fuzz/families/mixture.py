@@ -176,10 +176,10 @@ def _whitened(model: Any, units: _Units, c: int, about: list[Decimal]) -> tuple[
     """Return ‖Uᵀ(x − μ)‖², log |U|, and the largest entry of U."""
     d, covariance_type = len(about), model.covariance_type_
     if covariance_type == "fixed":
-        held = Decimal(model.fixed_variance_) / Decimal(4) ** units.exponents[0]
+        variance = Decimal(model.fixed_variance_) / Decimal(4) ** units.exponents[0]
         rounding = Decimal(2) ** (-20 if model.precisions_cholesky_.dtype == np.float32 else -40)
-        held = max(held, Decimal(float(units.factors[c])) ** -2 * (1 - rounding))  # more where ε was too narrow
-        factors = [1 / held.sqrt()] * d
+        variance = max(variance, Decimal(float(units.factors[c])) ** -2 * (1 - rounding))  # more where ε was too narrow
+        factors = [1 / variance.sqrt()] * d
     elif covariance_type in ("diag", "spherical"):
         factors = decimals(np.broadcast_to(units.factors[c], d).tolist())
     else:

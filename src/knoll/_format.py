@@ -140,9 +140,9 @@ class ColumnFormat:
         if self.decimals is None:
             return number(value)
         text = f"{abs(value):,.{self._decimals(value)}f}"
-        whole, _, rest = text.partition(".")
+        whole, _, decimals = text.partition(".")
         separator = self.marks[1:] or ("\u202f" if len(whole) > 5 else "")  # from five digits on
-        text = whole.replace(",", separator) + (f"{self.marks[:1] or '.'}{rest}" if rest else "")
+        text = whole.replace(",", separator) + (f"{self.marks[:1] or '.'}{decimals}" if decimals else "")
         return f"−{text}" if value < 0 and any(digit in text for digit in "123456789") else text
 
     def _decimals(self, value: float) -> int:

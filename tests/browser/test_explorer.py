@@ -255,7 +255,7 @@ def test_answers_out_of_order_do_not_show(iris, monkeypatch):
 # ---- 2: selections -------------------------------------------------------------------------------------------------
 
 
-def test_a_lasso_selects_what_is_inside_and_the_rest_stays_visible(iris):
+def test_a_lasso_selects_what_is_inside_and_the_others_stay_visible(iris):
     places = np.array([iris.place(row) for row in range(150)])
     inside = np.flatnonzero(iris.server.session.labels == iris.server.session.labels[0])
     (x0, y0), (x1, y1) = places[inside].min(axis=0) - 6, places[inside].max(axis=0) + 6
@@ -273,12 +273,12 @@ def test_a_lasso_selects_what_is_inside_and_the_rest_stays_visible(iris):
     assert iris.selected.size == 0
 
 
-@pytest.mark.parametrize("way", ["mouse", "key"])
-def test_a_box_by_mouse_and_by_keys(iris, way):
+@pytest.mark.parametrize("device", ["mouse", "key"])
+def test_a_box_by_mouse_and_by_keys(iris, device):
     box = iris.map
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     iris.press("b")
-    if way == "mouse":
+    if device == "mouse":
         iris.drag([(x, y), (x + 240, y + 120)])
     else:
         iris.press("Space", *["ArrowRight"] * 10, *["ArrowDown"] * 5, "Space")
@@ -288,10 +288,10 @@ def test_a_box_by_mouse_and_by_keys(iris, way):
     np.testing.assert_array_equal(iris.selected, np.flatnonzero(inside))
 
 
-@pytest.mark.parametrize("way", ["mouse", "key"])
-def test_a_cluster_of_the_list_selects_its_rows(iris, way):
+@pytest.mark.parametrize("device", ["mouse", "key"])
+def test_a_cluster_of_the_list_selects_its_rows(iris, device):
     first = iris.server.session.answer.plain()["clusters"][1]["label"]
-    if way == "mouse":
+    if device == "mouse":
         iris.click(f"cluster-{first}")
     else:
         iris.press("2")
@@ -301,13 +301,13 @@ def test_a_cluster_of_the_list_selects_its_rows(iris, way):
 # ---- 3 and 4: cluster again, edit ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("way", ["mouse", "key"])
-def test_the_selection_is_clustered_again_by_the_same_judgement(iris, way):
+@pytest.mark.parametrize("device", ["mouse", "key"])
+def test_the_selection_is_clustered_again_by_the_same_judgement(iris, device):
     session = iris.server.session
     rows = [row for row in range(150) if session.labels[row] != session.labels[0] or row < 3]
     session.select(rows=rows)
     iris.follow(session)
-    if way == "mouse":
+    if device == "mouse":
         iris.page.click("[data-key=again]")
     else:
         iris.page.keyboard.press("c")
@@ -326,10 +326,10 @@ def test_the_selection_is_clustered_again_by_the_same_judgement(iris, way):
     )
 
 
-@pytest.mark.parametrize("way", ["mouse", "key"])
-def test_merge_rename_undo_redo(iris, way):
+@pytest.mark.parametrize("device", ["mouse", "key"])
+def test_merge_rename_undo_redo(iris, device):
     session, before = iris.server.session, iris.labels
-    if way == "mouse":
+    if device == "mouse":
         iris.click("cluster-0")
         iris.click("cluster-1", modifiers=["Control"])
         iris.click("merge")
@@ -339,7 +339,7 @@ def test_merge_rename_undo_redo(iris, way):
     merged = np.where(before == 1, 0, before)
     np.testing.assert_array_equal(iris.labels, merged)
     steps = session.history.position
-    if way == "mouse":
+    if device == "mouse":
         iris.click("pen-0")
     else:
         iris.press("n")
@@ -348,11 +348,11 @@ def test_merge_rename_undo_redo(iris, way):
     assert session.history.position == steps + 1
     assert iris.text("[data-key=cluster-0] .kx-name-text") == "<b>u & 1</b>"
     assert "by hand: merged from 0 and 1" in iris.text(".kx-clusters")
-    iris.click("undo") if way == "mouse" else iris.press("u")
+    iris.click("undo") if device == "mouse" else iris.press("u")
     assert iris.text("[data-key=cluster-0] .kx-name-text") == "cluster 0"
-    iris.click("undo") if way == "mouse" else iris.press("Control+z")
+    iris.click("undo") if device == "mouse" else iris.press("Control+z")
     np.testing.assert_array_equal(iris.labels, before)
-    iris.click("redo") if way == "mouse" else iris.press("U")
+    iris.click("redo") if device == "mouse" else iris.press("U")
     np.testing.assert_array_equal(iris.labels, merged)
     assert iris.text(".kx-clusters h2") == "2 clusters"
 
@@ -378,9 +378,9 @@ def test_split_move_and_a_cluster_by_hand(iris):
 # ---- 5 to 8: groups, rows, views, two answers ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("way", ["mouse", "key"])
-def test_a_cluster_is_compared_with_the_rest(iris, way):
-    if way == "mouse":
+@pytest.mark.parametrize("device", ["mouse", "key"])
+def test_a_cluster_is_compared_with_its_complement(iris, device):
+    if device == "mouse":
         iris.click("cluster-0")
         iris.click("portrait")
     else:
@@ -395,9 +395,9 @@ def test_a_cluster_is_compared_with_the_rest(iris, way):
     assert "no p-values" in iris.text("#kx-panel-groups").lower()
 
 
-@pytest.mark.parametrize("way", ["mouse", "key"])
-def test_a_row_reports_why_it_is_here(iris, way):
-    if way == "mouse":
+@pytest.mark.parametrize("device", ["mouse", "key"])
+def test_a_row_reports_why_it_is_here(iris, device):
+    if device == "mouse":
         iris.page.mouse.click(*iris.place(41))
     else:
         iris.press("f")
@@ -474,10 +474,10 @@ def test_morph_leads_from_one_method_to_the_other_and_leaves_no_trace(iris):
 # ---- 9 and 10: filter, take away -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("way", ["mouse", "key"])
-def test_hiding_a_cluster_keeps_the_fit(iris, way):
+@pytest.mark.parametrize("device", ["mouse", "key"])
+def test_hiding_a_cluster_keeps_the_fit(iris, device):
     before = iris.labels
-    if way == "mouse":
+    if device == "mouse":
         iris.click("eye-1")
     else:
         iris.press("2")

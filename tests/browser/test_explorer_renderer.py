@@ -19,7 +19,7 @@ STYLE = """
 """
 
 # Five clusters at known places, drawn by a small generator; `map` is a Plot of them.
-BUILD = """async ({ webgl, rows, spread, columns }) => {
+BUILD = """async ({ webgl, rows, deviation, columns }) => {
   const [{ Plot }, { NOISE }] = [await import("/plot.js"), await import("/paint_gl.js")];
   const host = document.getElementById("map");
   const places = [[-4, -2], [-2, 2], [0, -2], [2, 2], [4, -2]];
@@ -29,7 +29,7 @@ BUILD = """async ({ webgl, rows, spread, columns }) => {
   for (let i = 0; i < rows; i++) {
     const c = i % 5;
     labels[i] = c === 4 ? NOISE : c;
-    for (let j = 0; j < columns; j++) made[j][i] = (j < 2 ? places[c][j] : 0) + spread * (next() - 0.5);
+    for (let j = 0; j < columns; j++) made[j][i] = (j < 2 ? places[c][j] : 0) + deviation * (next() - 0.5);
   }
   window.map = new Plot(host, { webgl });
   window.places = places;
@@ -67,7 +67,7 @@ PLACES = """() => places.map(([x, y]) => map.toHost(x, y))"""
 def opened(browser):
     contexts = []
 
-    def open_map(webgl=True, rows=5000, spread=0.8, columns=2, **options):
+    def open_map(webgl=True, rows=5000, deviation=0.8, columns=2, **options):
         context = browser.new_context(viewport={"width": 700, "height": 500}, **options)
         contexts.append(context)
         page = context.new_page()
@@ -85,7 +85,7 @@ def opened(browser):
 
         page.route("**/*", serve)
         page.goto(ORIGIN + "/")
-        page.painter = page.evaluate(BUILD, {"webgl": webgl, "rows": rows, "spread": spread, "columns": columns})
+        page.painter = page.evaluate(BUILD, {"webgl": webgl, "rows": rows, "deviation": deviation, "columns": columns})
         return page
 
     yield open_map
@@ -133,7 +133,7 @@ PIXELS = """() => {
 
 @pytest.mark.parametrize("webgl", [True, False])
 def test_the_picture_does_not_depend_on_the_order_of_the_rows(opened, webgl):
-    page = opened(webgl, spread=6.0)
+    page = opened(webgl, deviation=6.0)
     worst, inked = page.evaluate(f"""() => {{
       const pixels = {PIXELS}, before = pixels();
       const labels = map.labels.slice().reverse();
@@ -190,7 +190,7 @@ def test_selected_rows_keep_their_colour_and_others_are_grey(opened, webgl):
 
 
 def test_the_row_at_a_point_is_the_nearest(opened):
-    page = opened(rows=3000, spread=3.0)
+    page = opened(rows=3000, deviation=3.0)
     assert (
         page.evaluate("""() => {
       for (let t = 0; t < 400; t++) {
@@ -212,7 +212,7 @@ def test_the_row_at_a_point_is_the_nearest(opened):
 
 
 def test_the_lasso_is_the_even_odd_rule(opened):
-    page = opened(rows=20000, spread=6.0)
+    page = opened(rows=20000, deviation=6.0)
     assert (
         page.evaluate("""async () => {
       const { evenOdd } = await import("/geometry.js");

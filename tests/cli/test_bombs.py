@@ -84,10 +84,10 @@ def h5ad(rows: int, names: int, form: str = "array") -> bytes:
 
 
 NUMBERS = pa.table({"x": np.zeros(ROWS), "y": np.arange(ROWS, dtype=np.float64)})
-ROOM = r"data unpacks to more than \S+ GB, half of the memory that is free. Take fewer rows, or the columns you need."
+LARGE = r"data unpacks to more than \S+ GB, half of the memory that is free. Take fewer rows, or the columns you need."
 TIMES = "data unpacks to more than 300 times its size, which no table does. If it is one, unpack it first."
 BOMBS = {
-    "parquet-rows": (claiming(parquet(NUMBERS), HUGE), ROOM),
+    "parquet-rows": (claiming(parquet(NUMBERS), HUGE), LARGE),
     "feather-rows": (lying(feather(NUMBERS), ROWS, HUGE), "data is damaged: "),
     "feather-plain-rows": (lying(feather(NUMBERS, "uncompressed"), ROWS, HUGE), "data is damaged: "),
     "feather-buffer": (lying(feather(NUMBERS), 8 * ROWS, 1 << 40), "data is damaged: "),

@@ -125,5 +125,5 @@ def test_the_plan_is_printed_before_the_work(tmp_path, call):
     assert code == 0
     assert (
         "  plan: parameters are chosen on 2000 rows\n    kmeans: all rows\n"
-        "    spectral: sample of 2000, the rest by predict\n"
+        "    spectral: sample of 2000, the others by predict\n"
     ) in text

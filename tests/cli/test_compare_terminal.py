@@ -105,7 +105,7 @@ def test_a_sample_is_reported_with_its_certificate(tmp_path, call):
     code, text, _ = call("compare", tmp_path / "x.npy", *args)
     assert code == 0
     assert "  fitted on" in text
-    assert " sample of 436, the rest by predict" in text
+    assert " sample of 436, the others by predict" in text
     output = " ".join(text.split())
     assert (
         "spectral clustering: fitted on 29 % of the rows, the others labelled by predict; adjusted Rand index "

@@ -206,10 +206,10 @@ def test_the_findings_of_the_figures():
 
 
 def test_the_climb_of_12_is_the_beginning_of_that_of_13():
-    way = fits.ascent()
-    assert 0 < way.stop < len(way.positions) - 1
-    assert (way.counts[: way.stop] < fits.ASCENT_LEVEL).all()
-    assert way.counts[way.stop] >= fits.ASCENT_LEVEL
+    path = fits.ascent()
+    assert 0 < path.stop < len(path.positions) - 1
+    assert (path.counts[: path.stop] < fits.ASCENT_LEVEL).all()
+    assert path.counts[path.stop] >= fits.ASCENT_LEVEL
 
 
 def test_far_from_any_data():
@@ -258,7 +258,7 @@ def test_figures_as_files(tmp_path, capsys):
     assert errors.splitlines()[0].startswith("1/16 figure 1: ")
     assert len(errors.splitlines()) == 16
     svg = (tmp_path / "deep" / "out" / "figure-06.svg").read_text()
-    assert "AMI 0.992" in svg  # the alternative text travels with the file
+    assert "AMI 0.992" in svg  # the alternative text is sent with the file
 
 
 def broken(*args, **kwargs):

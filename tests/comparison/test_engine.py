@@ -237,7 +237,7 @@ def test_a_long_table_is_sampled_and_reports_it():
     found = compare(X, methods=["kmeans", "mean-shift"], k=[3], truth=y)
     assert found.candidates["kmeans"].how == "all rows"
     slow = found.candidates["mean-shift"]
-    assert (slow.fitted_rows, slow.how) == (SUBSAMPLE, f"sample of {SUBSAMPLE}, the rest by predict")
+    assert (slow.fitted_rows, slow.how) == (SUBSAMPLE, f"sample of {SUBSAMPLE}, the others by predict")
     assert found.notes[0] == f"Parameters were chosen, and answers judged, on {SUBSAMPLE} of 6000 rows drawn at random."
     assert found.notes[1] == f"mean-shift: {slow.shortcut}."
     assert found.candidates["kmeans"].shortcut is None

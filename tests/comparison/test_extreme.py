@@ -127,21 +127,21 @@ def test_a_half_that_cannot_be_fitted_costs_the_stability_and_not_the_answer(mon
 
 
 @pytest.mark.parametrize(
-    ("spreads", "scale"),
+    ("deviations", "scale"),
     [((1, 1), "common"), ((1, 4.9), "common"), ((1, 5.5), "standard"), ((1, 1, 1), "common"),
      ((1, 1, 1, 1), "standard"), ((1, 0), "common"), ((0, 0), "common"), ((1e-300, 3e-300), "common"),
      ((1e300, 3e300), "common")],
     ids=str,
 )  # fmt: skip
-def test_auto_takes_a_common_factor_for_few_columns_of_like_spread(spreads, scale):
-    X = np.random.default_rng(0).normal(size=(300, len(spreads))) * spreads + 7 * np.array(spreads)
-    made = Preparation.fit(X, [f"x{j}" for j in range(len(spreads))], scale="auto")
+def test_auto_takes_a_common_factor_for_few_columns_of_like_deviation(deviations, scale):
+    X = np.random.default_rng(0).normal(size=(300, len(deviations))) * deviations + 7 * np.array(deviations)
+    made = Preparation.fit(X, [f"x{j}" for j in range(len(deviations))], scale="auto")
     assert made.scale == scale
     scaled = made.apply(X)
     assert np.isfinite(scaled).all()
     np.testing.assert_allclose(scaled.mean(axis=0), 0, atol=1e-12)
     if scale == "common":
         assert len(set(made.spread)) == 1
-        if any(spreads):
+        if any(deviations):
             assert (scaled.std(axis=0) ** 2).mean() == pytest.approx(1.0)
     assert Preparation.from_plain(made.plain()) == made

@@ -31,7 +31,7 @@ def notes(X, labels, **options):
     return scale_notes(X, made.columns, made, labels, np.arange(len(X)), 0, 1, None)
 
 
-def test_columns_of_one_unit_are_looked_at_as_they_are():
+def test_columns_of_one_unit_are_used_as_they_are():
     X, group = genes()
     wrong = (X[:, 10] > 1).astype(np.int64)
     found_notes = notes(X, wrong)

@@ -181,9 +181,9 @@ def test_the_command_shows_its_address_once_and_other_users_cannot_see_it(tmp_pa
         assert httpx.get(base, trust_env=False).status_code == 200
         assert httpx.post(f"{base}api/ask", content=BODY, trust_env=False).status_code == 403
         process.terminate()
-        rest, errors = process.communicate(timeout=20)
+        output, errors = process.communicate(timeout=20)
     assert process.returncode == 0
-    assert rest == b""
+    assert output == b""
     assert token.encode() not in errors + command_line
     assert list(tmp_path.iterdir()) == []
 

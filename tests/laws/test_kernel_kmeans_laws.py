@@ -202,7 +202,7 @@ def test_no_way_to_a_partition_changes_what_is_closest(seed, n, k, kernel, latti
 
 @settings(deadline=None, max_examples=40)
 @given(seed=seeds, n=st.integers(4, 30), k=st.integers(1, 4), weighted=st.booleans(), sparse=st.booleans())
-def test_an_indefinite_similarity_comes_to_rest_without_rising(seed, n, k, weighted, sparse):
+def test_an_indefinite_similarity_reaches_a_fixed_point_without_rising(seed, n, k, weighted, sparse):
     import scipy.sparse
 
     rng = np.random.default_rng(seed)

@@ -59,7 +59,7 @@ FAR = {
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("name", FAR)
 def test_the_sums_alone_report_the_objective(name, weighted, monkeypatch):
-    """No pass over the points, however little is left of their spread; every step's value has its digits."""
+    """No pass over the points, however little is left of their scatter; every step's value has its digits."""
     X = FAR[name]
     start = X[:7].astype(float)
     weights = np.random.default_rng(1).uniform(0.1, 2, size=len(X)) if weighted else None
@@ -190,7 +190,7 @@ def near_ties(seed):
 
 
 @pytest.mark.parametrize("empty_clusters", ["keep", "relocate"])
-def test_rows_a_unit_apart_come_to_rest(empty_clusters):
+def test_rows_a_unit_apart_reach_a_fixed_point(empty_clusters):
     """Means that were rounded twice went round in circles here."""
     a = 1001.0
     e = np.spacing(a)

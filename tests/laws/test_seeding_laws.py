@@ -180,12 +180,12 @@ def test_groupings_by_centres_change_nothing(weighted):
         assert (chosen(X, found, 350, 0, threads=threads)[0] == full).all()
 
 
-@pytest.mark.parametrize("spread", [1.0, 30.0, 300.0])
-def test_weights_of_any_size_leave_the_choice_exact(spread):
+@pytest.mark.parametrize("log_range", [1.0, 30.0, 300.0])
+def test_weights_of_any_size_leave_the_choice_exact(log_range):
     """The sieve holds weights in float32: far below its range it must leave the choice to the exact gains."""
     rng = np.random.default_rng(7)
     X = rng.normal(size=(3000, 3))
-    found = multiset(X, np.exp(spread * rng.uniform(-1, 1, size=3000)))
+    found = multiset(X, np.exp(log_range * rng.uniform(-1, 1, size=3000)))
     for seed in range(3):
         full, _ = chosen(X, found, 40, seed, skip=False)
         assert (chosen(X, found, 40, seed, threads=2)[0] == full).all()

@@ -120,7 +120,7 @@ def test_bytes_after_the_end_are_reported(put, small):
 
 
 def test_every_flipped_bit_is_reported(put, small):
-    """All bits of the prefix and the digest, and every third byte's of the rest."""
+    """All bits of the prefix and the digest, and every third byte's of what follows."""
     path = put(small)
     offsets = {*range(32), *range(len(small) - 32, len(small)), *range(32, len(small), 3)}
     for offset in sorted(offsets):

@@ -57,14 +57,14 @@ def test_every_step_is_the_references(make, n, d, k, algorithm):
             np.testing.assert_array_equal(model.labels_, assigned[steps_done].labels)
             assert model.inertia_ == pytest.approx(assigned[steps_done].objective, rel=1e-10, abs=1e-12)
             assert model.history_["objective"][-1] == pytest.approx(mean.objective, rel=1e-10, abs=1e-10)
-        # at rest: the first step that moves no centre, to the bit
+        # the fixed point: the first step that moves no centre, to the bit
         last = reference.run(reference.kmeans(X, start))
         model = fit(X, start, algorithm=algorithm)
         np.testing.assert_array_equal(model.labels_, last.labels)
         np.testing.assert_array_equal(model.cluster_centers_, last.mu)
         means = [np.asarray(start), *(state.mu for state in averaged), last.mu]
-        rest = next(t for t in range(1, len(means)) if np.array_equal(means[t], means[t - 1]))
-        assert model.n_iter_ == rest
+        fixed_point = next(t for t in range(1, len(means)) if np.array_equal(means[t], means[t - 1]))
+        assert model.n_iter_ == fixed_point
         assert model.history_["changed"][-1] == 0
 
 

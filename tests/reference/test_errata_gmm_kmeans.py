@@ -243,9 +243,9 @@ def test_21_the_papers_scores_are_arithmetic_ami_and_ari():
     assert round(adjusted_rand_score(truth, found), 3) == 0.996
     # the averages of entropies differ as soon as the partitions do not have the same sizes
     a, b = [0, 0, 0, 1, 1, 1, 2, 2, 2], [0, 0, 0, 0, 0, 1, 1, 1, 1]
-    ways = {w: adjusted_mutual_info_score(a, b, average_method=w) for w in ("arithmetic", "max", "min")}
-    assert ways["max"] < ways["arithmetic"] < ways["min"]
-    assert ways["arithmetic"] == adjusted_mutual_info_score(a, b)
+    scores = {w: adjusted_mutual_info_score(a, b, average_method=w) for w in ("arithmetic", "max", "min")}
+    assert scores["max"] < scores["arithmetic"] < scores["min"]
+    assert scores["arithmetic"] == adjusted_mutual_info_score(a, b)
 
 
 @quick

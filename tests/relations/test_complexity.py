@@ -126,9 +126,9 @@ def cubed(module: object) -> Callable[[Patch], None]:
 def densities_of_all_pairs(patch: Patch) -> None:
     plain = _em_gmm._log_joint
 
-    def more(points, *rest):
+    def more(points, *args):
         reference._count.spent(len(points) ** 2)
-        return plain(points, *rest)
+        return plain(points, *args)
 
     patch.setattr(_em_gmm, "_log_joint", more)
 
@@ -161,7 +161,7 @@ def test_more_work_in_the_reference_is_seen(name: str, monkeypatch: Patch) -> No
 def test_more_work_in_the_fast_path_is_seen(name: str, monkeypatch: Patch) -> None:
     only(name, monkeypatch)
     plain = _work.FAST[name]
-    more = lambda *rest: [replace(seen, count=200 * seen.count) for seen in plain(*rest)]  # noqa: E731
+    more = lambda *args: [replace(seen, count=200 * seen.count) for seen in plain(*args)]  # noqa: E731
     monkeypatch.setitem(_work.FAST, name, more)
     broken = [check.what for check in RELATION.certify(X).checks if not check.holds]
     assert [what.startswith(f"{name}: the fast path's count") for what in broken] == [True], broken

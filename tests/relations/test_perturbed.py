@@ -124,7 +124,7 @@ def a_level_too_high(patch: Patch) -> None:
 def paths_backwards(patch: Patch) -> None:
     paths = mean_shift_ascent.KernelDensity.paths
     patch.setattr(
-        mean_shift_ascent.KernelDensity, "paths", lambda self, *rest: [path[::-1] for path in paths(self, *rest)]
+        mean_shift_ascent.KernelDensity, "paths", lambda self, *args: [path[::-1] for path in paths(self, *args)]
     )
 
 

@@ -70,7 +70,7 @@ def test_an_equal_class_passes_everything_that_constructs_it(standins):
     assert outcome.ids("passed") == list(outcome.counted)
     assert outcome.problems({}) == []
     assert "test_dbscan.py::test_pickle" in outcome.counted
-    # The rest speaks of the function dbscan() alone, which builds scikit-learn's own class.
+    # The others are about the function dbscan() alone, which builds scikit-learn's own class.
     assert outcome.others >= 10
     assert "test_dbscan.py::test_boundaries" not in outcome.counted
 

@@ -179,8 +179,8 @@ def test_scikit_learn_s_mixture_finds_the_same_partition(fitted, tol):
 def test_em_from_a_k_means_start_finds_the_same_partition(fitted, seed):
     data, (joint, _) = fitted
     start = KMeans(3, n_init=1, random_state=seed).fit(data.X)
-    spread = np.array([np.cov(data.X[start.labels_ == c].T) for c in range(3)])
-    again, _ = em(data.X, np.full(3, 1 / 3), start.cluster_centers_, spread)
+    covariances = np.array([np.cov(data.X[start.labels_ == c].T) for c in range(3)])
+    again, _ = em(data.X, np.full(3, 1 / 3), start.cluster_centers_, covariances)
     assert np.array_equal(match(again.argmax(axis=1), data.y), joint.argmax(axis=1))
 
 

@@ -102,7 +102,7 @@ def test_ties_go_to_the_smaller_number():
     assert tuning.eigengap([1.0, 0.0, 0.0, 0.0]).best == 1
 
 
-def test_all_one_means_as_many_as_were_looked_at():
+def test_all_one_means_as_many_as_were_inspected():
     choice = tuning.eigengap(np.ones(5))
     assert choice.best == 4
     assert "all 5 eigenvalues are one: the graph has at least 5 components; a larger sigma joins them" in choice.reason

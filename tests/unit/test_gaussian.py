@@ -65,7 +65,7 @@ def test_far_from_the_origin_keeps_its_digits():
     assert len(far.history_["iteration"]) == 1
 
 
-def test_first_rows_far_from_the_rest_cost_a_second_pass_not_digits():
+def test_first_rows_far_from_the_others_cost_a_second_pass_not_digits():
     rng = np.random.default_rng(3)
     X = rng.normal(size=(50_000, 2))
     weights = np.ones(len(X))

@@ -70,7 +70,7 @@ def quiet(X, *args, **parameters):
         ({"covariance_type": "fixed", "fixed_variance": 0.0}, "fixed_variance must be > 0, got 0.0."),
         (
             {"covariance_type": "fixed"},
-            "covariance_type='fixed' needs fixed_variance, the variance ε > 0 that is held.",
+            "covariance_type='fixed' needs fixed_variance, the variance ε > 0 that is fixed.",
         ),
         ({"fixed_variance": 1.0}, "fixed_variance=1.0 means nothing with covariance_type='full'. Give covariance_type"),
         (

@@ -152,12 +152,12 @@ def test_every_layout_and_number_of_threads_gives_the_same_bits(dtype):
             labels, d2, counts = assign(layout, start, threads)
             sums = np.zeros((_core.SUM_WORDS, k * 8), np.int64)
             _core.add_cluster_sums(layout, weights, labels, sums, threads)
-            spread = scatter(layout, weights, start[0], threads)
-            got = (labels.tobytes(), d2.tobytes(), counts, round_sums(sums, k).tobytes(), spread)
+            total_scatter = scatter(layout, weights, start[0], threads)
+            got = (labels.tobytes(), d2.tobytes(), counts, round_sums(sums, k).tobytes(), total_scatter)
             expected = expected or got
             assert got == expected
     np.testing.assert_array_equal(round_sums(sums, k), fsums(X, weights, labels, k))
-    assert spread == math.fsum(np.repeat(one_distance(X, start[:1])[:, 0], weights.astype(int)))
+    assert total_scatter == math.fsum(np.repeat(one_distance(X, start[:1])[:, 0], weights.astype(int)))
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -287,9 +287,9 @@ def test_many_columns_and_near_ties(d, dtype):
         for _ in range(2):
             memory.step(X, None, centers, 2)
             np.testing.assert_array_equal(memory.labels, expected)
-    spread_out = X * (1 + np.arange(400)[:, None] % 7).astype(dtype)
-    labels, _, (_, rechecks) = assign(spread_out, centers)
-    np.testing.assert_array_equal(labels, nearest(spread_out, centers))
+    scaled = X * (1 + np.arange(400)[:, None] % 7).astype(dtype)
+    labels, _, (_, rechecks) = assign(scaled, centers)
+    np.testing.assert_array_equal(labels, nearest(scaled, centers))
     assert rechecks <= 400
 
 

@@ -405,11 +405,11 @@ def test_weights_may_be_held():
     X = clumps(100, 2, 2, 16)
     state = start_of(X, Full, 2)
     sums = em.partial(Block(X, None), state, 1)
-    held, _ = em.finish(sums, state, hold_weights=True)
+    fixed, _ = em.finish(sums, state, fix_weights=True)
     free, _ = em.finish(sums, state)
-    assert (held.weights == state.weights).all()
+    assert (fixed.weights == state.weights).all()
     assert (free.weights != state.weights).any()
-    assert (held.means == free.means).all()
+    assert (fixed.means == free.means).all()
 
 
 def test_wrong_arrays_are_refused_before_the_kernels():

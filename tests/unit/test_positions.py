@@ -30,10 +30,10 @@ def haversine(a, b):
     return 2 * RADIUS * np.arcsin(np.sqrt(np.sin((r - p) / 2) ** 2 + np.cos(p) * np.cos(r) * np.sin((s - q) / 2) ** 2))
 
 
-def around(centers, n, spread=0.3, seed=0):
+def around(centers, n, deviation=0.3, seed=0):
     rng = np.random.default_rng(seed)
     group = rng.integers(0, len(centers), n)
-    X = centers[group] + rng.normal(0, spread, (n, 2)) / np.c_[np.ones(n), np.cos(np.radians(centers[group][:, 0]))]
+    X = centers[group] + rng.normal(0, deviation, (n, 2)) / np.c_[np.ones(n), np.cos(np.radians(centers[group][:, 0]))]
     X[:, 1] = (X[:, 1] + 180) % 360 - 180
     return X, group
 
@@ -145,7 +145,7 @@ def test_types_name_a_pair():
     assert {c.type for c in frame_table(frame(CITIES), types={"lat": "number"}).schema.columns} == {"number"}
 
 
-def test_several_pairs_are_paired_by_the_rest_of_their_names():
+def test_several_pairs_are_paired_by_the_remainder_of_their_names():
     assert pairs_of(["lat_a", "lat_b"], ["lon_b", "lon_a"]) == [("lat_a", "lon_a"), ("lat_b", "lon_b")]
     assert pairs_of(["y"], ["x", "z"]) == [("y", "x")]
 

@@ -131,7 +131,7 @@ def test_exact_sums_carry_where_words_have_grown():
 
 
 @pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
-def test_what_is_not_finite_travels(value):
+def test_what_is_not_finite_is_sent(value):
     _core.add_moments(np.array([[1.0], [value]]), None, np.zeros(1), (moments := ExactSums.zeros(3)).words, 1)
     sums = moments.take(np.array([0, 1]))
     numbers, planes = sums.to_wire()

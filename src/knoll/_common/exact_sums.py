@@ -1,4 +1,4 @@
-"""Exact sums that travel: m wide integers, of which only the words in use are merged, pickled and read.
+"""Exact sums that can be sent: m wide integers, of which only the words in use are merged, pickled and read.
 
 A sum is Σᵢ words[i]·2^(32i − 1074) (docs/numerics/sums.md), so an array of them is (SUM_WORDS, m), 560 bytes a sum.
 Sums of ordinary numbers use four to six words. The others are zero, or were never written: a kernel that reports the
@@ -120,7 +120,7 @@ class ExactSums:
         return numbers.astype(np.uint8), np.ascontiguousarray(planes)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the words in use and no others: the rest may be memory of something else."""
+        """Pickle the words in use and no others: the others may be memory of something else."""
         return from_wire, self.to_wire()
 
     @classmethod

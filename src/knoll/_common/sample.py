@@ -59,7 +59,7 @@ def draw_sample(passes: Passes, present: int, seed: int, size: int) -> Block:
 def draw_rows(passes: Passes, present: int, seed: int, size: int) -> NDArray[Any]:
     """Return all rows where there are at most `size`, of which `present` are counted; else about `size`.
 
-    A row is repeated as often as its share of the weight demands: row i of a sample with the weights w is there
+    A row is repeated as often as its share of the weight requires: row i of a sample with the weights w is there
     ⌊(w₁ + … + wᵢ)·size/Σw + ½⌋ − ⌊(w₁ + … + wᵢ₋₁)·size/Σw + ½⌋ times.
     """
     points, weights = draw_sample(passes, present, seed, size)

@@ -23,7 +23,7 @@ _NUMBER = 8  # bytes of a number in memory
 
 @dataclass(frozen=True)
 class StreamedTable:
-    """A table in blocks: validated rows, and the way in which it is read."""
+    """A table in blocks: validated rows, and how it is read."""
 
     name: str
     blocks: Any  # a TableBlocks

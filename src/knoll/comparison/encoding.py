@@ -61,5 +61,5 @@ def _influence(made: Preparation, encoded: Floats) -> str:
     least = _LITTLE / len(shares)
     much = [f"{name} {percent(share)}" for name, share in shares if share >= least]
     little = [name for name, share in shares if share < least]
-    rest = f"; hardly any (nearly independent of the others): {listed(little)}" if little else ""
-    return f"Influence of the columns on distances: {listed(much)}{rest}."
+    others = f"; hardly any (nearly independent of the others): {listed(little)}" if little else ""
+    return f"Influence of the columns on distances: {listed(much)}{others}."

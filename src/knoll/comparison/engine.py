@@ -1,4 +1,4 @@
-"""The whole way: table → scaled rows → a subsample → answers of every method → judgement → models → recommendation."""
+"""The pipeline: table → scaled rows → a subsample → answers of every method → judgement → models → recommendation."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def compare(
         "cosine" compares directions: rows are divided by their lengths, then all columns by one factor. None is
         "cosine" where every row has length one, as text embeddings do.
     truth : array-like of shape (n_samples,), default=None
-        Labels to compare the answers with. They are not looked at before everything is decided.
+        Labels to compare the answers with. They are not used before everything is decided.
     columns : sequence of str, default=None
         Names of the columns; None takes those of a data frame, or numbers. Of a data frame, the columns to use.
     types : mapping, default=None
@@ -547,7 +547,7 @@ _REQUESTED_ELSEWHERE = {"n_jobs": "n_jobs of the comparison", "random_state": "s
 
 
 def _overrides(parameters: Mapping[str, Mapping[str, Any]] | None, names: tuple[str, ...]) -> dict[str, dict[str, Any]]:
-    """Return the parameters that are set by hand, each held against the rules of its estimator before any work."""
+    """Return the parameters that are set by hand, each checked against the rules of its estimator before any work."""
     overrides: dict[str, dict[str, Any]] = {}
     for name, values in (parameters or {}).items():
         if name not in compared(mixed=True):

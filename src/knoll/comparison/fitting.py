@@ -92,7 +92,7 @@ def fit_answer(table: Table, judged: Judgement, at: int, chosen: Partition, limi
     native = not isinstance(model, NearestRows)
     measured = native and _affordable(proposer, table, 3 * subsample.n)
     stable = _within(token, lambda: stability(proposer, chosen, subsample)) if measured else None
-    mean, spread = stable or (None, None)
+    mean, deviation = stable or (None, None)
     return Candidate(
         method=name,
         model=model,
@@ -106,7 +106,7 @@ def fit_answer(table: Table, judged: Judgement, at: int, chosen: Partition, limi
             _scorer(proposer, subsample, native), _bare(model), subsample.points, seen, subsample.threads
         ),
         stability=mean,
-        stability_spread=spread,
+        stability_spread=deviation,
         fitted_rows=len(rows),
         how=route.how if len(rows) == route.rows else f"labels of the nearest of {len(rows)} rows",
         certificate=proposer.residual(model) if native else None,

@@ -52,7 +52,7 @@ def scale_notes(
     X: Floats, columns: tuple[str, ...], chosen: Preparation, labels: Ints, rows: Ints, seed: int, threads: int,
     seconds: float | None,
 ) -> tuple[str, ...]:  # fmt: skip
-    """Report which other scalings give another answer than `labels`; `rows` are those to look at, in order of content.
+    """Report which other scalings give another answer than `labels`; `rows` are those to test, in order of content.
 
     Nothing is reported where the quick methods give the same other answer under the chosen scaling, too.
     """

@@ -1,4 +1,4 @@
-"""What each method is fitted on: all rows while that fits the budget, else a documented sample, the rest by predict."""
+"""What each method is fitted on: all rows while that fits the budget, else a sample, the others by predict."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ class Plan:
         return answers | {("judge", "score"): of_subsample} | fits
 
     def __str__(self) -> str:
-        ways = dict.fromkeys(route.how for route in self.routes.values())
+        fitted = dict.fromkeys(route.how for route in self.routes.values())
         methods = (
-            f"{', '.join(name for name, route in self.routes.items() if route.how == how)}: {how}" for how in ways
+            f"{', '.join(name for name, route in self.routes.items() if route.how == how)}: {how}" for how in fitted
         )
         return "\n".join([f"parameters are chosen on {self.subsample} rows", *methods])
 
@@ -81,6 +81,6 @@ def make_plan(n: int, d: int, methods: tuple[str, ...], budget: float, exact: bo
                 rows = n if rows > _NEARLY * n else rows
             else:
                 rows = subsample
-        how = ALL if rows == n else f"sample of {rows}, the rest by predict"
+        how = ALL if rows == n else f"sample of {rows}, the others by predict"
         routes[name] = Route(rows, method.seconds(rows, d), how)
     return Plan(subsample, routes, math.inf if exact else share)

@@ -1,7 +1,8 @@
 """What runs on a worker: reading partitions, applying partial steps to blocks, merging; and what blocks remember there.
 
-States and statistics travel as pickles of our own: arrays that dask takes from its messages may begin at any byte, and
-kernels want them aligned. Blocks stay arrays of dask, which moves them if it must; they are copied where that is so.
+States and statistics are sent as pickles of our own: arrays that dask takes from its messages may begin at any byte,
+and kernels want them aligned. Blocks stay arrays of dask, which moves them if it must; they are copied where that is
+so.
 """
 
 from __future__ import annotations

@@ -174,7 +174,7 @@ def _answer(model: Any, name: str, X: Any, args: tuple[Any, ...], kwargs: dict[s
 class _Method:
     """A method of a model, for the rows of a partition, of which there may be none.
 
-    It travels as a pickle of its own: arrays that dask takes from its messages may begin at any byte.
+    It is sent as a pickle of its own: arrays that dask takes from its messages may begin at any byte.
     """
 
     def __init__(self, *request: Any) -> None:

@@ -1,4 +1,4 @@
-"""Rows to look at in each cluster: typical, border and unusual ones.
+"""Rows to inspect in each cluster: typical, border and unusual ones.
 
 Typical rows are nearest to the centre of their cluster. Border rows have a row of another cluster nearly as near as the
 rows of their own. Unusual rows have a value that is rare in their cluster, which is named.
@@ -24,7 +24,7 @@ from knoll.explanation.tree import content_hashes
 
 __all__ = ["Found", "encoded", "find_rows"]
 
-SAMPLE = 3000  # rows among which border rows are looked for
+SAMPLE = 3000  # rows among which border rows are searched
 _LEAST_SAMPLE = 50  # of each cluster
 _NEAR = 3  # rows of a cluster that a row is compared with
 _BORDER = 0.8  # distance to the own rows over that to the others, from which a row is near the border

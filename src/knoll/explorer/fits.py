@@ -111,7 +111,7 @@ class Fits:
                 labels = model.fit(points).labels_
             else:
                 chosen = self.source.sample(rows)
-                how = f"sample of {rows} ({percent(rows / n)} of the rows), the rest by predict"
+                how = f"sample of {rows} ({percent(rows / n)} of the rows), the others by predict"
                 labels, model = _predicted(model.fit(points[chosen]), points, chosen, self.source.n_jobs)
         return self._made(method, values, labels, how, time.perf_counter() - begun, tuple(map(str, warned)), model)
 

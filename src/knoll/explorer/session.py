@@ -188,7 +188,7 @@ class Session:
         return shown(self.source, self.state.filter, self.state.answer)
 
     def rows(self, group: Group, other: Bools | None = None) -> Bools:
-        """Return the rows of a cluster, of clusters, of the selection, or the rest of another group."""
+        """Return the rows of a cluster, of clusters, of the selection, or the complement of another group."""
         if group == "selection":
             selection = self.state.selection
             if selection is None or not selection.size:

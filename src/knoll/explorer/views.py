@@ -161,7 +161,7 @@ def _neighbours(points: Floats, k: int) -> Ints:
 
 
 def _tour(session: Session, frames: int) -> Floats:
-    """(frames, 2, d) planes on the shortest way from one to the next, orthonormal each; no frame jumps."""
+    """(frames, 2, d) planes on the geodesic from one to the next, orthonormal each; no frame jumps."""
     points, d = session.source.points, session.source.points.shape[1]
     rng = np.random.default_rng([session.source.seed, 41])
     plane = principal(points)
@@ -178,7 +178,7 @@ def _tour(session: Session, frames: int) -> Floats:
 
 
 def _turned(a: Floats, b: Floats) -> Callable[[float], Floats]:
-    """Return the plane at each fraction of the way from a to b, turned by the principal angles between them."""
+    """Return the plane at each fraction of the geodesic from a to b, turned by the principal angles between them."""
     u, cosines, v = np.linalg.svd(a @ b.T)
     angles = np.arccos(np.clip(cosines, -1.0, 1.0))
     begin, end = u.T @ a, v @ b
@@ -202,8 +202,8 @@ def _given(session: Session, x: Any, y: Any) -> Any:
             raise InvalidParameter(f"a view of given coordinates takes names of number columns, got {name!r:.60}.")
         columns.append(column.values)
     positions = np.array(columns, dtype=np.float64)
-    spread = np.nanstd(positions, axis=1, keepdims=True)
-    positions = (positions - np.nanmean(positions, axis=1, keepdims=True)) / np.where(spread > 0, spread, 1.0)
+    deviations = np.nanstd(positions, axis=1, keepdims=True)
+    positions = (positions - np.nanmean(positions, axis=1, keepdims=True)) / np.where(deviations > 0, deviations, 1.0)
     kept = None
     rows = source.sample(SAMPLE)
     if np.isfinite(positions[:, rows]).all():

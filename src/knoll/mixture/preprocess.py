@@ -86,7 +86,7 @@ def summarize(
 ) -> MixtureRows:
     """Summarize one array: its pooled moments show whether every value is finite, and how large they are.
 
-    `unit` is a length that must stay a number when the values are scaled, such as the root of a variance that is held.
+    `unit` is a length that must stay a number when the values are scaled, such as the root of a fixed variance.
     With `one_unit` the columns share one power of two: their variances are compared with each other. Without `matrix`
     the pooled covariance is known by its variances only, which cost no d² sums. A start by name is drawn from at most
     `init_size` distinct rows, where that is not None.

@@ -23,7 +23,7 @@ from knoll.models._located import chosen_scale, located, of_length_one, with_one
 from knoll.models._measures import measured
 from knoll.tables.frames import is_frame
 from knoll.tables.missing import MissingValues
-from knoll.tables.mixed import block_fill, block_spread
+from knoll.tables.mixed import block_fill, block_deviation
 from knoll.tables.positions import Position
 from knoll.tables.schema import Column, Schema
 from knoll.tables.scores import category_units, influences, score_loadings
@@ -149,7 +149,7 @@ class Preparation:
             indicators = points[:, block]
             width = indicators.shape[1]
             center += [0.0] * width if scale == "none" else indicators.mean(axis=0).tolist()
-            spread += [1.0 if scale == "none" else block_spread(indicators)] * width
+            spread += [1.0 if scale == "none" else block_deviation(indicators)] * width
             fill += block_fill(indicators).tolist()
         return cls(
             schema.encoded, scale, missing, tuple(center), tuple(spread), tuple(fill), schema, positions=positions

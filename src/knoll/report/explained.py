@@ -131,8 +131,8 @@ def _of(cluster: Cluster, name: str) -> ColumnProfile:
 
 def _cell(profile: ColumnProfile) -> dict[str, str]:
     if profile.quartiles is not None:
-        head, _, rest = profile.details.partition(", half between ")
-        text, small = head.removeprefix("median "), rest.partition(";")[0].replace(" and ", " to ")
+        head, _, interval = profile.details.partition(", half between ")
+        text, small = head.removeprefix("median "), interval.partition(";")[0].replace(" and ", " to ")
     elif profile.levels:
         most = max(profile.levels, key=lambda level: level.share)
         text, small = most.value, share(most.share)

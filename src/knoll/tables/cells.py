@@ -56,7 +56,7 @@ _TOKENS = {
     "%b": r"(?P<name>[A-Za-z]{3,9})\.?", "%H": r"(?P<hour>\d{1,2})", "%M": r"(?P<minute>\d{2})",
     "%S": r"(?P<second>\d{2})",
 }  # fmt: skip
-DATE_FORMATS = (  # that are looked for; where day and month may be swapped, both orders follow each other
+DATE_FORMATS = (  # that are recognised; where day and month may be swapped, both orders follow each other
     "iso", "%Y/%m/%d", "%Y.%m.%d", "%m/%d/%Y", "%d/%m/%Y", "%d.%m.%Y", "%m.%d.%Y", "%d-%m-%Y", "%m-%d-%Y",
     "%m/%d/%y", "%d/%m/%y", "%d.%m.%y", "%m.%d.%y", "%d %b %Y", "%d-%b-%Y", "%b %d, %Y", "%b %d %Y",
 )  # fmt: skip

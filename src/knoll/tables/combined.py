@@ -27,7 +27,7 @@ _SAME_ORDER = 0.995  # rank correlation of a date and a number with the same mea
 _ORDER_ROWS = 20  # rows from which that is no coincidence
 _EXPECTED = 10  # rows with two of the columns that exclude each other
 _FIRST = 2000  # rows that distinguish most columns
-_NEARLY = 0.9  # rank correlation of some rows, from which all are looked at
+_NEARLY = 0.9  # rank correlation of some rows, from which all are compared
 _FALSE_TRUE = ("0", "1")
 
 

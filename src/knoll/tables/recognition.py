@@ -151,7 +151,7 @@ def typed_cells(cells: dict[str, Any], n: int, rules: Rules | None = None) -> tu
     for name, column in cells.items():
         if pa.types.is_float16(column.type):  # for which Arrow has few functions
             cells[name] = pc.cast(column, pa.float32())
-        elif pa.types.is_dictionary(column.type) and column.num_chunks > 1:  # each different text is looked at once
+        elif pa.types.is_dictionary(column.type) and column.num_chunks > 1:  # each different text is parsed once
             cells[name] = pa.chunked_array([column.unify_dictionaries().combine_chunks()])
     rules.check(list(cells))
     schema = Schema(tuple(_column(name, column, rules) for name, column in cells.items()))

@@ -52,7 +52,7 @@ class Column:
     reason : str
         Why the column is left out; empty if it is used.
     note : str
-        What the user should know about the way it is read, such as an order of day and month that was guessed.
+        What the user should know about how it is read, such as an order of day and month that was guessed.
     """
 
     name: str

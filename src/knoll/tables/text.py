@@ -52,7 +52,7 @@ def _parse(
     only: Sequence[str] | None = None,
     head: pa.Table | None = None,
 ) -> pa.Table:
-    """Parse all lines; the types of columns other than `types` are found by looking at every row.
+    """Parse all lines; the types of columns other than `types` are found from every row.
 
     First those of the `head` are tried: if all rows have them, no block of text has to wait in memory for the last one.
     """

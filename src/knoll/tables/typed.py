@@ -1,4 +1,4 @@
-"""One way from a table to the numbers of a method, for the command line and for Python.
+"""From a table to the numbers of a method, for the command line and for Python.
 
 A source or a data frame becomes a `Table`: columns are typed and encoded, missing values are treated, and the notes
 report what was done.
