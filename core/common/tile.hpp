@@ -21,7 +21,7 @@ inline int64_t padded(int64_t d) { return (d + 3) / 4 * 4; }
 // How many rows of width ld make a tile of at most 16 KB, half of a first cache level. Depends on the width alone.
 inline int64_t tile_rows(int64_t ld) { return std::clamp<int64_t>(2048 / ld, 16, 64); }
 
-// out[r, j] = x(r, j) for any layout: rows that the kernels can walk over.
+// out[r, j] = x(r, j) for any layout: rows that the kernels can read.
 template <class T>
 void pack_rows(View<const T, 2> x,  // in  (rows, d)
                double* out) {       // out (rows, d)

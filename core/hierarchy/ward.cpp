@@ -137,7 +137,7 @@ class MeanIndex {
     const auto in_tile = [&](const double* tile, int64_t first, double most) {
       scan(slot, own, query, tile, first, most, near);
     };
-    walk(mean, own, near, in_tile);
+    traverse(mean, own, near, in_tile);
     for (int64_t tile = 0; tile * kPoints < fresh_; ++tile)
       in_tile(tiles_.data() + tile * clusters_.d * kPoints, in_tree_ + tile * kPoints,
               most_inverse_[static_cast<size_t>(tile)]);
@@ -193,7 +193,7 @@ class MeanIndex {
 
   // The leaves that may have a cluster for the list, the nearest first.
   template <class InTile>
-  void walk(const double* mean, double own, const NearList& near, InTile&& in_tile) const {
+  void traverse(const double* mean, double own, const NearList& near, InTile&& in_tile) const {
     struct Open {
       int32_t node;
       double cost;

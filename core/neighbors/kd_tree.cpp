@@ -1,4 +1,4 @@
-// The construction of the tree, and the bounds and tiles of its walks.
+// The construction of the tree, and the bounds and tiles of its traversals.
 #include "neighbors/kd_tree.hpp"
 
 #include <algorithm>

@@ -239,11 +239,11 @@ TEST("grid: points of a cell are within the radius, and those within it are in r
       for (const bool ahead : {false, true}) {
         const int64_t blocks = grid.blocks();
         std::vector<uint8_t> reached(static_cast<size_t>(blocks * blocks), 0);
-        Grid::Walk walk(grid, ahead);
+        Grid::Traversal traversal(grid, ahead);
         for (int64_t b = 0; b < blocks; ++b) {
-          walk.move_to(b);
-          for (int r = 0; r < walk.rows(); ++r)
-            for (auto [other, end] = walk.row(r); other < end; ++other) {
+          traversal.move_to(b);
+          for (int r = 0; r < traversal.rows(); ++r)
+            for (auto [other, end] = traversal.row(r); other < end; ++other) {
               CHECK(!ahead || other > b);
               auto& mark = reached[static_cast<size_t>(b * blocks + other)];
               CHECK(mark == 0);

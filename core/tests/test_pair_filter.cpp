@@ -289,7 +289,7 @@ TEST("pairs: the masks are those of a plain loop over floats, where products are
       for (auto& v : *list) v = small();
     high[4] = low[5] = std::numeric_limits<float>::infinity();
     low[6] = column_low[3] = -std::numeric_limits<float>::infinity();
-    column_low[9] = std::numeric_limits<float>::infinity();  // meets −inf: NaN reaches nothing
+    column_low[9] = std::numeric_limits<float>::infinity();  // beside −inf: NaN reaches nothing
     for (const Kernels* table : all_kernels()) {
       uint32_t sure[kPanelRows], possible[kPanelRows];
       table->pairs.masks(rows.data(), high.data(), low.data(), columns.data(), column_high.data(), column_low.data(), d,

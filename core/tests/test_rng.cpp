@@ -200,7 +200,7 @@ TEST("rng: normal numbers are normal") {
 TEST("rng: normal_quantile inverts the error function, also far out") {
   std::vector<double> grid;
   for (int i = 1; i < 4000; ++i) grid.push_back(i / 4000.0);
-  for (const double edge : {0.075, 0.925, std::exp(-25.0), 1.0 - std::exp(-25.0)})  // where the formulas meet
+  for (const double edge : {0.075, 0.925, std::exp(-25.0), 1.0 - std::exp(-25.0)})  // where the formulas join
     for (int i = -50; i <= 50; ++i) grid.push_back(edge * (1.0 + i * 0x1p-52));
   for (int e = 1; e <= 53; ++e) grid.push_back(std::ldexp(1.0, -e)), grid.push_back(1.0 - std::ldexp(1.0, -e));
   for (int e = 54; e <= 1021; ++e) grid.push_back(std::ldexp(1.3, -e));

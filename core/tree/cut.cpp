@@ -330,7 +330,7 @@ class Borders {
 
 }  // namespace
 
-// Labels of core rows are read and those of others written, so threads do not meet.
+// Labels of core rows are read and those of others written, so threads do not conflict.
 template <class T>
 void attach_borders(View<const T, 2> x, View<const int32_t, 2> near, View<const double, 1> core,
                     View<const double, 1> heights, double eps, const Metric& metric, View<int64_t, 1> labels, Run run) {

@@ -12,7 +12,8 @@ namespace knoll {
 // negative. `scale` is that of IndexKernels.
 struct TreeKernels {
   // The lanes whose limit reaches the box.
-  uint32_t (*meets[kReductions])(const double* a, const double* box, int64_t d, double scale, const double* limits);
+  uint32_t (*intersects[kReductions])(const double* a, const double* box, int64_t d, double scale,
+                                      const double* limits);
 
   // bits[l] = the set of points t below lane l's limit, out[l·kPoints + t] their reduced distances; the other entries
   // of `out` are not defined. Returns the set of lanes with a bit.

@@ -226,7 +226,7 @@ def the_matrix_has_the_same_answer(case: Case, model: Any) -> str | None:
     return "labels_ differ from those of the matrix" if partitions_differ(model.labels_, other.labels_) else None
 
 
-def optics_walks_as_on_the_matrix(case: Case, model: Any) -> str | None:
+def optics_orders_as_on_the_matrix(case: Case, model: Any) -> str | None:
     """OPTICS has the order and the reachability of the matrix of distances."""
     if case.seed % 4 or len(case.X) < 2:
         return None
@@ -276,7 +276,7 @@ FAMILY = Family(
         powers_of_two_are_units,
         labels_of_new_rows,
         the_matrix_has_the_same_answer,
-        optics_walks_as_on_the_matrix,
+        optics_orders_as_on_the_matrix,
         same_bits_of_any_form("labels_"),
         same_bits_of_any_threads("labels_"),
         a_weight_is_a_number_of_repetitions,

@@ -228,7 +228,7 @@ def a_precomputed_matrix_is_its_kernel(case: Case, model: Any) -> str | None:
 
 
 def _both_optima(case: Case, matrix: Any, model: Any, other: Any) -> bool:
-    """Whether single moves of equal gain were met, and no step improves the labels of one fit in the other."""
+    """Whether single moves of equal gain occurred, and no step improves the labels of one fit in the other."""
     if not model.local_search or not other.local_search or not _moves_tie(case, matrix, model):
         return False
     again = case.fit(init=other.labels_, **({"sigma": model.sigma_} if model.sigma_ else {}))

@@ -266,7 +266,7 @@ def float32_is_float64_of_the_same_numbers(case: Case, model: Any) -> str | None
 
 
 def scikit_learn_agrees(case: Case, model: Any) -> str | None:
-    """From the same start scikit-learn goes the same steps, unless a cluster runs empty or a tie is met."""
+    """From the same start scikit-learn goes the same steps, unless a cluster runs empty or a tie occurs."""
     start = case.parameters["init"]
     if not case.ordinary or not isinstance(start, np.ndarray) or case.X.dtype == np.float32 or case.weights is not None:
         return None

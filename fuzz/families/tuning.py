@@ -25,7 +25,7 @@ def parameters(rng: Rng, table: Table) -> dict[str, Any]:
 
 
 def _refuses(case: Case, error: KnollError, phrases: tuple[str, ...]) -> str | None:
-    """Return the message of an error that ordinary data with enough distinct rows should not meet."""
+    """Return the message of an error that ordinary data with enough distinct rows should not raise."""
     if not case.ordinary or any(phrase in str(error) for phrase in phrases):
         return None
     return f"{type(error).__name__}: {error}"

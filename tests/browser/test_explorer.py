@@ -678,7 +678,7 @@ def test_hostile_names_are_text(explore, tmp_path):
     assert tab.page.complaints == []
 
 
-def test_a_walk_by_keys_is_undone_to_the_start_and_replayed(iris):
+def test_a_session_by_keys_is_undone_to_the_start_and_replayed(iris):
     session, rng = iris.server.session, np.random.default_rng(5)
     first = session.digest
     begin = session.history.position

@@ -129,7 +129,7 @@ def test_a_row_can_be_pointed_at(opened):
     assert page.complaints == []
 
 
-def test_the_keyboard_walks_through_the_rows(opened):
+def test_the_keyboard_moves_through_the_rows(opened):
     page = opened()
     page.locator("canvas").nth(1).focus()
     seen = []

@@ -74,7 +74,7 @@ def test_the_page_has_the_clusters_of_every_eps(call, table, tmp_path):
         assert found["clusters"][at] == labels.max() + 1
         assert found["noise"][at] == pytest.approx((labels < 0).mean(), abs=1e-5)
         assert found["largest"][at] == np.bincount(labels[labels >= 0], minlength=1).max()
-        shown = []  # the same walk as in tree.js
+        shown = []  # the same loop as in tree.js
         for cluster, height in zip(found["row_cluster"], found["row_height"], strict=True):
             while found["birth"][cluster] is not None and found["birth"][cluster] <= eps:
                 cluster = found["parent"][cluster]

@@ -129,7 +129,7 @@ def test_a_weight_is_a_number_of_repetitions(name, option):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_clusters_are_those_of_scikit_learn_but_for_rows_at_saddles(seed):
-    """The tree of scikit-learn is binary: rows at which several clusters meet at once go to one of them, by chance."""
+    """The tree of scikit-learn is binary: rows at which several clusters merge at once go to one of them, by chance."""
     X = blobs(400, seed=seed, k=4)
     for options in ({}, {"min_cluster_size": 12}, {"min_samples": 3}, {"cluster_selection_epsilon": 0.8}):
         ours, theirs = HDBSCAN(**options).fit(X), SklearnHDBSCAN(copy=True, **options).fit(X)

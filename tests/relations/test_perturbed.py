@@ -167,11 +167,11 @@ def shorter_lists(tree) -> None:
 
 
 def ties_by_the_number_of_the_row(tree) -> None:
-    """Split what meets at one height, as a binary tree does."""
+    """Split what merges at one height, as a binary tree does."""
     tree.bars_ = tree.bars_ * (1 + 1e-10 * tree.order_ / len(tree.order_))
 
 
-def an_asymmetric_walk(patch: Patch) -> None:
+def an_asymmetric_ordering(patch: Patch) -> None:
     class Original(optics_and_tree.OPTICS):
         def __init__(self, min_samples, metric="euclidean", cluster_method="dbscan"):
             super().__init__(min_samples=12, metric=metric, cluster_method=cluster_method)
@@ -235,7 +235,7 @@ PERTURBED: dict[str, Callable[[Patch], None]] = {
     "dbscan-star-is-tree-cut": another_tree(dbscan_and_tree, one_bar_a_rounding_higher),
     "every-eps-dbscan": another_tree(every_eps, shorter_lists),
     "tree-is-order-free": another_tree(tree_order, ties_by_the_number_of_the_row),
-    "optics-is-prim": an_asymmetric_walk,
+    "optics-is-prim": an_asymmetric_ordering,
     "spectral-on-the-tree": reachability_in_place_of_the_ultrametric,
     "tree-is-k-center": centers_of_another_power(1.0),
     "k-means-on-the-tree": centers_of_another_power(1.5),

@@ -39,7 +39,7 @@ def test_ties_do_not_fool_it(relation: relations.Relation) -> None:
 @pytest.mark.parametrize(
     "relation", [r for r in relations.all() if isinstance(r, relations.Limit)], ids=lambda r: r.name
 )
-def test_a_path_walks_from_one_end_to_the_other(relation: relations.Limit) -> None:
+def test_a_path_goes_from_one_end_to_the_other(relation: relations.Limit) -> None:
     path = relation.path(DATA["circles"], steps=5)
     assert 2 <= len(path) <= 5
     values = [frame.value for frame in path]

@@ -165,7 +165,7 @@ def test_every_layout_and_number_of_threads_gives_the_same_bits(dtype):
     ("name", "dtype"),
     [(name, np.float64) for name in NAMES] + [(name, np.float32) for name in NAMES if name != "huge"],
 )
-def test_every_algorithm_walks_the_plain_path(algorithm, name, dtype):
+def test_every_algorithm_takes_the_plain_path(algorithm, name, dtype):
     X = data(name, n=1500, d=4).astype(dtype)
     rng = np.random.default_rng(5)
     k = 19

@@ -68,9 +68,9 @@ class _NearClusters:
                 continue
             if a > 0:
                 self.above[a] = self.above[parent[a]] + (count[parent[a]] - count[a]) * self.death[parent[a]]
-            self._walk(a, parent, start, count, sequence)
+            self._traverse(a, parent, start, count, sequence)
 
-    def _walk(self, a: int, parent: list[int], start: Ints, count: Ints, sequence: Ints) -> None:
+    def _traverse(self, a: int, parent: list[int], start: Ints, count: Ints, sequence: Ints) -> None:
         """Collect the selected clusters of a's subtree, then those of its parent's, and so on."""
         t, at, low, high, node = self.labels.shape[1], 0, int(start[a]), int(start[a]), a
         while node >= 0 and at < t:

@@ -54,7 +54,7 @@ class DensityTree(ReadsGower):
 
     The core distance c(x) is the distance of the `min_samples`-th nearest row, x included, and the mutual reachability
     of two rows is m(x, y) = max(c(x), c(y), d(x, y)). The tree holds the connected components of {m ≤ h} for all h. A
-    node joins all components that meet at its height, any number, so the tree is a function of the set of rows: the
+    node joins all components that merge at its height, any number, so the tree is a function of the set of rows: the
     same for any order of the rows and any number of threads.
 
     Parameters
@@ -608,7 +608,7 @@ class DensityTree(ReadsGower):
         -------
         Bands
             Modes by the error that they survive, largest first: the `row` of the least core distance, its `birth`, the
-            `death` at which it meets a denser cluster, and `delta` = (death − birth)/4.
+            `death` at which it merges with a denser cluster, and `delta` = (death − birth)/4.
         """
         check_is_fitted(self)
         deaths = np.empty(len(self.order_))
@@ -624,7 +624,7 @@ class DensityTree(ReadsGower):
     def to_scipy(self) -> Floats:
         """Return the tree as a linkage matrix of SciPy: the two clusters joined, their height and their number of rows.
 
-        Where more than two clusters meet at one height, they are joined in the order of their lowest rows. Rows of
+        Where more than two clusters merge at one height, they are joined in the order of their lowest rows. Rows of
         weight 0 are not in it.
 
         Returns

@@ -20,7 +20,7 @@ from knoll._common.blocks import Block, join_blocks
 from knoll._common.passes import Budget, Build, Memory, Prepare, Run, apply
 from knoll._system import free_memory
 from knoll.exceptions import BadData
-from knoll.validation import check_points, check_weights, walkable
+from knoll.validation import check_points, check_weights, aligned
 
 _SHARE = 5  # of the free memory of a worker, one share of so many is for what blocks remember
 _KEPT = 4  # passes whose memories a worker keeps
@@ -105,7 +105,7 @@ def _applied(build: Build, work: bytes, name: str, numbers: list[int], blocks: t
 
 
 def _aligned(block: Block) -> Block:
-    return Block(walkable(block.points), None if block.weights is None else walkable(block.weights))
+    return Block(aligned(block.points), None if block.weights is None else aligned(block.weights))
 
 
 def _worker() -> str:
