@@ -1,6 +1,6 @@
 """Valid calls of `knoll._core`, from which the fuzz of the bindings starts.
 
-Calls are recorded: small fits run with a proxy in the place of `knoll._core` that keeps a copy of the arguments of each
+Calls are recorded: small fits run with a proxy for `knoll._core` that keeps a copy of the arguments of each
 call. So every function that the package uses has seeds with arguments as they really are. What no fit reaches has
 seeds of its own in `by_hand`.
 

@@ -81,7 +81,7 @@ def redrawn(text: str, cases: dict[str, Any]) -> str:
     head, _, after = text.partition(BEGIN)
     _, end, tail = after.partition(END)
     if not end:
-        raise SystemExit(f"README.md has no place for the table: {BEGIN} … {END}")
+        raise SystemExit(f"README.md has no marks for the table: {BEGIN} … {END}")
     return f"{head}{BEGIN}\n{table(cases)}\n{END}{tail}"
 
 

@@ -105,7 +105,7 @@ class Condensation {
         core_(core),
         least_(least),
         n_(bars.shape[0]),
-        places_(make_large_array<Place>(static_cast<size_t>(n_))) {}
+        memberships_(make_large_array<Membership>(static_cast<size_t>(n_))) {}
 
   void run_over_bars(Run run) {
     for (int64_t i = 1; i <= n_; ++i) {
@@ -144,7 +144,7 @@ class Condensation {
     }
     for_chunks(n_, kGrain, run, [&](int64_t, int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        const auto [id, bar] = places_[static_cast<size_t>(i)];
+        const auto [id, bar] = memberships_[static_cast<size_t>(i)];
         const int64_t row = order_(i);
         cluster(row) = numbers[static_cast<size_t>(id)];
         leaves(row) = bar < 0 ? core_(row) : bars_(bar);  // the copies of a heavy row separate at its core distance
@@ -168,7 +168,7 @@ class Condensation {
     int32_t id;     // of the cluster of its large children, −1: there is none
     int32_t large;  // how many of them: 0, 1, or 2 for more
   };
-  struct Place {  // of a row: its cluster, and the bar at whose height it leaves it; −1: its core distance
+  struct Membership {  // of a row: its cluster, and the bar at whose height it leaves it; −1: its core distance
     int32_t id, bar;
   };
 
@@ -190,7 +190,7 @@ class Condensation {
   }
   int32_t begin_row(int32_t i, double weight) {
     const int32_t id = begin_cluster(weight, -1.0, -1 - i);
-    places_[static_cast<size_t>(i)] = {id, -1};
+    memberships_[static_cast<size_t>(i)] = {id, -1};
     return id;
   }
 
@@ -228,7 +228,7 @@ class Condensation {
     found_.weight[static_cast<size_t>(id)] = weight;
     tops_[static_cast<size_t>(id)] = closed_++;
     for (; !waiting_.empty() && waiting_.back() >= node.begin; waiting_.pop_back())
-      places_[static_cast<size_t>(waiting_.back())] = {id, node.bar};
+      memberships_[static_cast<size_t>(waiting_.back())] = {id, node.bar};
     return {node.weight, node.begin, id, false};
   }
 
@@ -237,11 +237,11 @@ class Condensation {
   View<const double, 1> weights_, core_;
   double least_;
   int64_t n_;
-  LargeArray<Place> places_;      // (n) in the order of the tree
-  std::vector<Node> stack_;       // heights fall from bottom to top
-  std::vector<int32_t> waiting_;  // rows that have not left a cluster yet, ascending
-  CondensedClusters found_;       // in the order in which they were begun
-  std::vector<int32_t> tops_;     // by cluster: when its highest node closed, −1 − row of one that is a row
+  LargeArray<Membership> memberships_;  // (n) in the order of the tree
+  std::vector<Node> stack_;             // heights fall from bottom to top
+  std::vector<int32_t> waiting_;        // rows that have not left a cluster yet, ascending
+  CondensedClusters found_;             // in the order in which they were begun
+  std::vector<int32_t> tops_;           // by cluster: when its highest node closed, −1 − row of one that is a row
   int32_t closed_ = 0;
 };
 

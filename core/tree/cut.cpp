@@ -103,7 +103,7 @@ class Intervals {
     join_chunks();
   }
 
-  // each(lowest row) for the intervals of all chunks; its result, an int32, takes the place of the row.
+  // each(lowest row) for the intervals of all chunks; its result, an int32, replaces the row.
   template <class Each>
   void replace(Run run, Each&& each) {
     for_chunks(n_, kGrain, run, [&](int64_t chunk, int64_t from, int64_t) {

@@ -76,13 +76,13 @@ class Tab:
     def map(self):
         return self.page.query_selector("[data-key=map]").bounding_box()
 
-    def place(self, row):
+    def position(self, row):
         """Return where a row is in the window."""
         x, y = self.js(f"document.querySelector('#knoll').knoll.stage.overlay.place({row})")
         return self.map["x"] + x, self.map["y"] + y
 
     def pixel(self, x, y):
-        """Return the colour of the window at a place."""
+        """Return the colour of the window at a position."""
         file = self.page.screenshot(clip={"x": int(x), "y": int(y), "width": 1, "height": 1})
         return (255 * image.imread(io.BytesIO(file))[0, 0, :3]).astype(int).tolist()
 
@@ -256,17 +256,17 @@ def test_answers_out_of_order_do_not_show(iris, monkeypatch):
 
 
 def test_a_lasso_selects_what_is_inside_and_the_others_stay_visible(iris):
-    places = np.array([iris.place(row) for row in range(150)])
+    positions = np.array([iris.position(row) for row in range(150)])
     inside = np.flatnonzero(iris.server.session.labels == iris.server.session.labels[0])
-    (x0, y0), (x1, y1) = places[inside].min(axis=0) - 6, places[inside].max(axis=0) + 6
-    expected = np.flatnonzero(((places > (x0, y0)) & (places < (x1, y1))).all(axis=1))
+    (x0, y0), (x1, y1) = positions[inside].min(axis=0) - 6, positions[inside].max(axis=0) + 6
+    expected = np.flatnonzero(((positions > (x0, y0)) & (positions < (x1, y1))).all(axis=1))
     iris.page.keyboard.press("l")
     iris.drag([(x0, y0), (x1, y0), (x1, y1), (x0, y1), (x0, y0)])
     np.testing.assert_array_equal(iris.selected, expected)
     assert "lasso in" in iris.text(".kx-selection")
     np.testing.assert_array_equal(np.flatnonzero(iris.server.session.state.selection.mask), expected)
     other = next(row for row in range(150) if row not in expected)
-    grey = iris.pixel(*places[other])
+    grey = iris.pixel(*positions[other])
     assert max(grey) - min(grey) < 12  # no colour, but no paper either
     assert max(grey) < 246
     iris.press("Escape")
@@ -282,8 +282,8 @@ def test_a_box_by_mouse_and_by_keys(iris, device):
         iris.drag([(x, y), (x + 240, y + 120)])
     else:
         iris.press("Space", *["ArrowRight"] * 10, *["ArrowDown"] * 5, "Space")
-    places = np.array([iris.place(row) for row in range(150)])
-    inside = ((places > (x, y)) & (places < (x + 240, y + 120))).all(axis=1)
+    positions = np.array([iris.position(row) for row in range(150)])
+    inside = ((positions > (x, y)) & (positions < (x + 240, y + 120))).all(axis=1)
     assert 3 < inside.sum() < 100
     np.testing.assert_array_equal(iris.selected, np.flatnonzero(inside))
 
@@ -398,7 +398,7 @@ def test_a_cluster_is_compared_with_its_complement(iris, device):
 @pytest.mark.parametrize("device", ["mouse", "key"])
 def test_a_row_reports_why_it_is_here(iris, device):
     if device == "mouse":
-        iris.page.mouse.click(*iris.place(41))
+        iris.page.mouse.click(*iris.position(41))
     else:
         iris.press("f")
         iris.page.keyboard.type("41")
@@ -420,7 +420,7 @@ def test_views_keep_the_rows_and_report_what_they_hide(iris):
     iris.choose("view", "columns")
     iris.choose("Column upwards", "3")
     points = iris.server.session.source.points
-    x, y = np.array([iris.place(row) for row in range(150)]).T
+    x, y = np.array([iris.position(row) for row in range(150)]).T
     assert np.corrcoef(x, points[:, 0])[0, 1] == pytest.approx(1, abs=1e-6)
     assert np.corrcoef(y, points[:, 3])[0, 1] == pytest.approx(-1, abs=1e-6)
     iris.choose("view", "principal")
@@ -590,7 +590,7 @@ def test_fingers_draw_and_press(iris, explore):
     tab.settle()
     assert tab.selected.size == 0
     tab.page.tap("[data-key=tool-move]")
-    tab.page.touchscreen.tap(*tab.place(20))
+    tab.page.touchscreen.tap(*tab.position(20))
     tab.settle()
     assert "Row " in tab.text("#kx-panel-row h2")
     tab.page.context.close()
@@ -599,13 +599,13 @@ def test_fingers_draw_and_press(iris, explore):
 def test_a_tour_waits_where_motion_is_reduced(iris, explore):
     tab = explore(iris.server.session, reduced_motion="reduce")
     tab.choose("view", "tour")
-    at = tab.place(0)
+    at = tab.position(0)
     tab.page.wait_for_timeout(200)
-    assert tab.place(0) == at
+    assert tab.position(0) == at
     tab.page.focus("[data-key=map]")
     tab.press("t")
     tab.page.wait_for_timeout(200)
-    assert tab.place(0) != at
+    assert tab.position(0) != at
     tab.page.context.close()
 
 

@@ -18,21 +18,21 @@ STYLE = """
     canvas { display: block; width: 100%; height: 100% }
 """
 
-# Five clusters at known places, drawn by a small generator; `map` is a Plot of them.
+# Five clusters at known positions, drawn by a small generator; `map` is a Plot of them.
 BUILD = """async ({ webgl, rows, deviation, columns }) => {
   const [{ Plot }, { NOISE }] = [await import("/plot.js"), await import("/paint_gl.js")];
   const host = document.getElementById("map");
-  const places = [[-4, -2], [-2, 2], [0, -2], [2, 2], [4, -2]];
+  const positions = [[-4, -2], [-2, 2], [0, -2], [2, 2], [4, -2]];
   let state = 7;
   const next = () => (state = (Math.imul(state, 1664525) + 1013904223) >>> 0) / 4294967296;
   const made = Array.from({ length: columns }, () => new Float32Array(rows)), labels = new Uint16Array(rows);
   for (let i = 0; i < rows; i++) {
     const c = i % 5;
     labels[i] = c === 4 ? NOISE : c;
-    for (let j = 0; j < columns; j++) made[j][i] = (j < 2 ? places[c][j] : 0) + deviation * (next() - 0.5);
+    for (let j = 0; j < columns; j++) made[j][i] = (j < 2 ? positions[c][j] : 0) + deviation * (next() - 0.5);
   }
   window.map = new Plot(host, { webgl });
-  window.places = places;
+  window.positions = positions;
   map.setColumns(made);
   map.setLabels(labels);
   const axis = (at) => Array.from({ length: columns }, (_, j) => (j === at ? 1 : 0));
@@ -60,7 +60,7 @@ SEEN = """() => {
   return found;
 }"""
 
-PLACES = """() => places.map(([x, y]) => map.toHost(x, y))"""
+POSITIONS = """() => positions.map(([x, y]) => map.toHost(x, y))"""
 
 
 @pytest.fixture
@@ -94,14 +94,14 @@ def opened(browser):
 
 
 def check_clusters(page, seen, tolerance=2.0):
-    for key, (x, y) in enumerate(page.evaluate(PLACES)):
+    for key, (x, y) in enumerate(page.evaluate(POSITIONS)):
         entry = seen[str(key)]
         assert entry["x"] == pytest.approx(x, abs=tolerance)
         assert entry["y"] == pytest.approx(y, abs=tolerance)
 
 
 @pytest.mark.parametrize("webgl", [True, False])
-def test_each_cluster_is_drawn_at_its_place_in_its_colour(opened, webgl):
+def test_each_cluster_is_drawn_at_its_position_in_its_colour(opened, webgl):
     page = opened(webgl)
     assert page.painter == ("webgl2" if webgl else "canvas2d")
     seen = page.evaluate(SEEN)
@@ -275,4 +275,4 @@ def test_a_million_rows_are_drawn_and_moved_by_a_sample(opened, webgl):
       return map.sample.length;
     }""")
     assert 20000 <= sampled <= 150000
-    check_clusters(page, page.evaluate(SEEN))  # `moving` is still set: the sample has every cluster at its place
+    check_clusters(page, page.evaluate(SEEN))  # `moving` is still set: the sample has every cluster at its position

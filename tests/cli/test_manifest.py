@@ -107,7 +107,7 @@ def test_what_knoll_did_not_write_is_in_the_way(out, table, tmp_path, call, name
     assert before is None or contents(out) == before
 
 
-def test_a_link_in_the_place_of_the_models(out, table, tmp_path, call):
+def test_a_link_instead_of_the_models(out, table, tmp_path, call):
     os.rename(out / "models", tmp_path / "elsewhere")
     (out / "models").symlink_to(tmp_path / "elsewhere")
     code, _, errors = call("compare", table, "--out", out, "--force", *QUICK)

@@ -527,7 +527,7 @@ def test_a_foreign_error_is_a_failure_with_its_message(monkeypatch):
         np.random.default_rng(0).normal(size=(8, 20)),
         np.eye(25),
     ],
-    ids=["two places twice", "two rows", "three values", "one row apart", "fewer rows than columns", "all as far"],
+    ids=["two points twice", "two rows", "three values", "one row apart", "fewer rows than columns", "all as far"],
 )
 @pytest.mark.parametrize("scale", ["standard", "robust", "none"])
 def test_little_data_stops_no_method(X, scale):

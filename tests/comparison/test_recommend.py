@@ -241,7 +241,7 @@ def test_every_model_predicts_its_labels_also_from_a_file(make, k, tmp_path):
                 assert np.array_equal(model.predict_proba(scaled), one.probabilities), name
 
 
-def test_a_table_larger_than_the_view_keeps_the_law():
+def test_a_table_larger_than_the_subsample_keeps_the_law():
     X = np.concatenate([moons(1500), moons(500) + 6])
     found = compare(X, budget=20)
     scaled = found.scaling.apply(X)

@@ -1,4 +1,4 @@
-"""`knoll explore`: doors, one line on standard output, and its end."""
+"""`knoll explore`: its inputs, one line on standard output, and its end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One fit at a time: cancelling is quick, a later position of a slider takes the place of the earlier one."""
+"""One fit at a time: cancelling is quick, a later position of a slider replaces the earlier one."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_cancel_is_quick(serve, large):
     client.http.close()
 
 
-def test_a_later_position_takes_the_place_of_the_earlier(serve, large):
+def test_a_later_position_replaces_the_earlier(serve, large):
     page = serve(Session.open(large))
     first = Request(page, 1, "fit", slot="slider", **SLOW)
     running(page)

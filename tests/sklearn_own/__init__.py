@@ -1,4 +1,4 @@
-"""scikit-learn's own tests, run with knoll's class in the place of scikit-learn's.
+"""scikit-learn's own tests, run with knoll's class instead of scikit-learn's.
 
     registry.py   which class is put where, and which of scikit-learn's test modules speak of it
     plugin.py     the pytest plugin that puts the class in place and watches what each test does

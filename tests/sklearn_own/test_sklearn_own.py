@@ -22,7 +22,7 @@ from tests.sklearn_own.run import EXPECTED, Outcome, reasons_for, run  # noqa: E
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", REGISTRY)
-def test_knoll_in_the_place_of_scikit_learn(name):
+def test_knoll_instead_of_scikit_learn(name):
     assert hasattr(knoll, name)
     outcome = run(REGISTRY[name])
     assert outcome.counted, "no test constructs the class: the replacement does not work"

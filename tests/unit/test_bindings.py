@@ -109,7 +109,7 @@ SPARSE_CALLS = {
 
 
 def test_every_function_of_sparse_rows_is_among_these():
-    known = {name for place in (_core, _core.LloydMemory) for name in dir(place) if name.endswith("_csr")}
+    known = {name for owner in (_core, _core.LloydMemory) for name in dir(owner) if name.endswith("_csr")}
     assert set(SPARSE_CALLS) == known
 
 
@@ -245,7 +245,7 @@ def test_trials_are_few(trials):
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("n", [40, 5000])
 def test_rows_that_are_ordered_are_finite(value, n):
-    """NaN has no place in an order and no cell: std::sort and a bucket's number would leave their arrays."""
+    """NaN is unordered and no cell: std::sort and a bucket's number would leave their arrays."""
     x = np.random.default_rng(1).normal(size=(n, 2))
     good = x.copy()
     x[n // 2, 1] = value

@@ -496,7 +496,7 @@ def test_sparse_data_that_is_not_finite_is_reported():
         KMeans(2).fit(X)
 
 
-def test_a_callable_start_has_no_place_in_a_model_file(X):
+def test_a_callable_start_is_not_saved_in_a_model_file(X):
     model = KMeans(4, init=lambda X, k, random_state: X[:k]).fit(X)
     with pytest.raises(ValueError, match=r"parameters\.init is .* which a model file cannot hold"):
         model.to_state()

@@ -1,4 +1,4 @@
-"""The step of EM: equal to the paper's box, exact over blocks and threads, and calm where a mixture falls apart."""
+"""The step of EM: equal to the paper's box, exact over blocks and threads, and regular where a mixture degenerates."""
 
 from __future__ import annotations
 

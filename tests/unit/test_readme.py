@@ -58,5 +58,5 @@ def test_what_a_row_reports():
 
 
 def test_a_readme_without_the_marks_is_refused():
-    with pytest.raises(SystemExit, match=r"README.md has no place for the table"):
+    with pytest.raises(SystemExit, match=r"README.md has no marks for the table"):
         script.redrawn("# knoll\n", {})

@@ -126,7 +126,7 @@ def _print_error(message: str, code: int) -> int:
     from knoll.cli._terminal import visible
 
     if sys.stderr is not None:  # print(file=None) would go to standard output
-        with suppress(OSError, ValueError):  # it may be closed or full, and there is no other place for a message
+        with suppress(OSError, ValueError):  # it may be closed or full, and there is no other stream for a message
             print("knoll:", visible(" ".join(message.split())), file=sys.stderr, flush=True)
     return code
 

@@ -57,7 +57,7 @@ def _check_foreign(out: Path, names: Sequence[str], ours: set[str]) -> None:
 
 @contextlib.contextmanager
 def whole_results(out: Path, force: bool) -> Iterator[Path]:
-    """Give a scratch folder; its files take the place of older results in `out` when the block ends well.
+    """Give a scratch folder; its files replace older results in `out` when the block ends well.
 
     With `force` the files that knoll wrote there before are removed first, also those that this run does not write. All
     other files in `out` are left alone: where one of them has a name that is needed, nothing changes.

@@ -59,12 +59,12 @@ def chosen_rows(session: Session, most: int) -> Ints:
     if answer is None:
         return np.sort(order[:most])
     labels = answer.labels[order]
-    place = np.empty(n, dtype=np.int64)  # of a row among those of its cluster
+    rank = np.empty(n, dtype=np.int64)  # of a row among those of its cluster
     by_label = np.argsort(labels, kind="stable")
     starts = np.flatnonzero(np.r_[True, np.diff(labels[by_label]) != 0])
-    place[by_label] = np.arange(n) - np.repeat(starts, np.diff(np.r_[starts, n]))
+    rank[by_label] = np.arange(n) - np.repeat(starts, np.diff(np.r_[starts, n]))
     few = max(1, min(_LEAST_OF_EACH, most // max(1, len(starts))))
-    first = np.argsort(place >= few, kind="stable")[:most]
+    first = np.argsort(rank >= few, kind="stable")[:most]
     return np.sort(order[first])
 
 
@@ -102,7 +102,7 @@ def _arrays(session: Session, frame: Frame, rows: Ints) -> dict[str, NDArray[Any
     """Return the arrays of a frame for the drawn rows alone."""
     out: dict[str, NDArray[Any]] = {}
     drawn = session.source.drawn
-    at = rows if drawn is None else np.searchsorted(drawn, rows)  # places among the rows that the page draws
+    at = rows if drawn is None else np.searchsorted(drawn, rows)  # positions among the rows that the page draws
     n = len(session.source) if drawn is None else len(drawn)
     for name, array in frame.arrays.items():
         if name in ("selection", "shown"):

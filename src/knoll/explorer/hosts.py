@@ -91,7 +91,7 @@ def explore_comparison(
 def show_session(
     session: Session, browser: bool | None = None, wait: bool | None = None, recommend: bool = True
 ) -> Session:
-    """Show a session where there is a place for it, and return it."""
+    """Show a session in the host at hand, and return it."""
     if browser is None:
         browser = not (in_notebook() and find_spec("anywidget") is not None)
     if recommend and session.comparison is None and len(session.source) > 1:

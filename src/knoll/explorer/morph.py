@@ -32,7 +32,7 @@ def relations(session: Session) -> list[dict[str, Any]]:
 
 
 def morph(session: Session, relation: str = "", at: float = 0.0) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the labels at a place between two methods (0 and 1), and the certificate of the relation."""
+    """Return the labels at a position between two methods (0 and 1), and the certificate of the relation."""
     if relation not in _NAMES:
         raise InvalidParameter(f"relation must be one of {', '.join(_NAMES)}, got {relation!r:.60}.")
     path, certificate, rows = _path(session, relation)

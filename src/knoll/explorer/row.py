@@ -1,4 +1,4 @@
-"""A row explained: its values, its place in the shown answer, and its true neighbours."""
+"""A row explained: its values, its membership in the shown answer, and its true neighbours."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def explain_row(session: Session, row: int = -1) -> tuple[dict[str, Any], dict[s
     answer = session.state.answer
     if answer is not None:
         facts |= {"label": int(answer.labels[row])}
-        facts |= _place(session, answer, row)
+        facts |= _membership(session, answer, row)
         with collect_warnings():
             if answer.method == "mean-shift" and not answer.by_hand and answer.origin == "fit":
                 path = session.fits.model_of(answer).paths(source.points[row : row + 1])[0]
@@ -60,7 +60,7 @@ def explain_row(session: Session, row: int = -1) -> tuple[dict[str, Any], dict[s
     return facts, arrays
 
 
-def _place(session: Session, answer: Answer, row: int) -> dict[str, Any]:
+def _membership(session: Session, answer: Answer, row: int) -> dict[str, Any]:
     """Report where the row is among the clusters."""
     own = answer.origin == "fit" and not answer.by_hand
     if own and answer.method == "gaussian-mixture":

@@ -69,7 +69,7 @@ class Job:
     def fail(self) -> None:
         """Report that it was cancelled."""
         code = self.code or "cancelled"
-        text = "a later message took its place." if code == "superseded" else "it was cancelled."
+        text = "a later message replaced it." if code == "superseded" else "it was cancelled."
         self.put(error(code, text))
 
 

@@ -257,7 +257,7 @@ class Page:
 
 
 class _Server(uvicorn.Server):
-    """uvicorn without signal handlers of its own, which says when it listens."""
+    """uvicorn without signal handlers of its own, which reports when it listens."""
 
     ready: Callable[[], None] = staticmethod(lambda: None)
 

@@ -265,9 +265,9 @@ def contingency(session: Session, a: Any = "shown", b: Any = None) -> Any:
     matched = _matched(rows, columns, counts)
     order_a = sorted(range(len(rows)), key=lambda i: (rows[i] < 0, rows[i]))
     partner = {columns[j]: rows[i] for i, j in matched}
-    place = {rows[i]: at for at, i in enumerate(order_a)}
+    rank = {rows[i]: at for at, i in enumerate(order_a)}
     order_b = sorted(
-        range(len(columns)), key=lambda j: (columns[j] < 0, place.get(partner.get(columns[j]), len(place)), columns[j])
+        range(len(columns)), key=lambda j: (columns[j] < 0, rank.get(partner.get(columns[j]), len(rank)), columns[j])
     )
     same = sum(int(counts[i, j]) for i, j in matched)
     facts = {

@@ -43,7 +43,7 @@ class ExplorerWidget(anywidget.AnyWidget):
         return self.session.labels
 
     def stop(self) -> None:
-        """Stop what runs; the page says that nothing new is computed."""
+        """Stop what runs; the page reports that nothing new is computed."""
         self._post(kind="end")
         self.runner.close()
 

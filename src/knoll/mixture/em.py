@@ -54,7 +54,7 @@ class Centering:
     def of(cls, pooled: GaussianState, least: float = 0.0, origin: Floats | None = None) -> Centering:
         """Put the origin into the data's mean, and choose the power of two that brings its deviation near 1.
 
-        `least` is the smallest standard deviation that may become 1; `origin` (d,) takes the place of the mean.
+        `least` is the smallest standard deviation that may become 1; `origin` (d,) replaces the mean.
         """
         largest = float(np.sqrt(pooled.variances.max(initial=0.0)))
         unit = max(largest, least)

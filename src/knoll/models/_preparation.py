@@ -161,7 +161,7 @@ class Preparation:
         if schema is None or len(schema.positions) != 1 or len(schema.used) != 2:
             raise BadData(
                 "metric='haversine' takes a table with a latitude and a longitude, in degrees, and nothing else. "
-                "Choose them with --columns lat,lon, or say which they are: --types a=latitude,b=longitude."
+                "Choose them with --columns lat,lon, or by type: --types a=latitude,b=longitude."
             )
         schema = schema.only_used()
         position = replace(schema.positions[0], form="radians")

@@ -1,8 +1,8 @@
 """Categories as scores: coordinates of what a category has in common with the other columns.
 
 Indicator columns of a category put a row on one of a few points. Distances between them would decide a clustering
-alone, and the clusters would be the combinations of levels. A category that is independent of all other columns says
-nothing about groups in the table; one that depends on them shares components with them.
+alone, and the clusters would be the combinations of levels. A category that is independent of all other columns has no
+information about groups in the table; one that depends on them shares components with them.
 
 So the table is standardised as in factor analysis of mixed data (Pagès 2004): numbers to variance 1, the indicator of a
 level with share p divided by √p, so that a category of L levels has variance 1 in each of L − 1 directions. Of
