@@ -124,7 +124,7 @@ struct AscentWorker {
     const Fingerprint set = points.fingerprint(sums.data());
     // The set repeats: a fixed point if it was the last one. An earlier one is a cycle, which only rounding makes: in
     // exact arithmetic every step that changes the set raises f (eq. 6.1).
-    // Linear, because paths have some ten steps.
+    // Linear, because paths have about ten steps.
     const auto same = std::find(path.visited.begin(), path.visited.end(), set);
     if (same != path.visited.end()) {
       path.cycle = same + 1 != path.visited.end();

@@ -73,7 +73,7 @@ def mean_and_covariance_are_exact(case: Case, model: Any) -> str | None:
 
 
 def _root(square: Fraction) -> Fraction:
-    """Return a root from above, to some 30 digits."""
+    """Return a root from above, to about 30 digits."""
     if square == 0:
         return Fraction(0)
     shift = max(0, 200 - square.numerator.bit_length() + square.denominator.bit_length())

@@ -207,7 +207,7 @@ BOMBS = {
 
 @pytest.mark.parametrize("bomb", BOMBS)
 def test_a_decompression_bomb(refused, monkeypatch, bomb):
-    """The size at which a file is looked at as a bomb is lowered, so that the test needs no gigabyte."""
+    """The size at which a file counts as a bomb is lowered, so that the test needs no gigabyte."""
     monkeypatch.setattr(limits, "_BOMB", (1 << 20, 300))
     assert refused(BOMBS[bomb]) == (
         "data.csv unpacks to more than 300 times its size, which no table does. If it is one, unpack it first."

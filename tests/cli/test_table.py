@@ -230,8 +230,8 @@ def test_arrays_of_another_machine_and_of_no_numbers(tmp_path):
 
 @pytest.mark.parametrize("end", ["", "\n"])
 @pytest.mark.parametrize("rows", [1, 4])
-def test_lines_longer_than_the_first_look(tmp_path, end, rows):
-    """A header of more bytes than are looked at first is read to its end, whole or in pieces."""
+def test_lines_longer_than_the_first_read(tmp_path, end, rows):
+    """A header of more bytes than are read first is read to its end, whole or in pieces."""
     names = [f"a column with the number {j}" for j in range(6000)]
     lines = [",".join(names), *(",".join(str(i + j / 8) for j in range(6000)) for i in range(rows))]
     path = write(tmp_path, "\n".join(lines) + end)

@@ -72,11 +72,11 @@ def blas_threads():
     return {one["num_threads"] for one in threadpoolctl.threadpool_info() if one["user_api"] == "blas"}
 
 
-def watching(look, expected, started, ended, changes):
+def watching(read, expected, started, ended, changes):
     """Look at a state of the process until all calls have ended."""
     started.wait()
     while not ended.is_set():
-        if (found := look()) != expected:
+        if (found := read()) != expected:
             changes.append(found)
         time.sleep(0.0005)
 

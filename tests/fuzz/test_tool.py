@@ -50,7 +50,7 @@ class FirstRowsOfMemory(knoll.KMeans):
         return super().fit(X, sample_weight=sample_weight)
 
 
-class SomeThreadsAdd(knoll.KMeans):
+class ThreadsAdd(knoll.KMeans):
     def fit(self, X, y=None, sample_weight=None):
         super().fit(X, sample_weight=sample_weight)
         self.inertia_ += self.inertia_ * 1e-15 * (self.n_jobs or 1)
@@ -137,7 +137,7 @@ class Fussy(knoll.Gaussian):
         (kmeans, MovedCentres, "centres_are_means_of_their_rows"),
         (kmeans, DeafToWeights, "a_weight_is_a_number_of_repetitions"),
         (kmeans, FirstRowsOfMemory, "any_form_gives_the_same_bits"),
-        (kmeans, SomeThreadsAdd, "any_threads_give_the_same_bits"),
+        (kmeans, ThreadsAdd, "any_threads_give_the_same_bits"),
         (mixture, LooseDensities, "log_densities_are_exact"),
         (mixture, OutsideTheBox, "means_lie_in_the_box"),
         (gaussian, DividedByOneLess, "mean_and_covariance_are_exact"),

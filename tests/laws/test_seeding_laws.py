@@ -104,7 +104,7 @@ def round_to_24_bits(x):
 @pytest.mark.parametrize("d", [1, 2, 8])
 @pytest.mark.parametrize("k", [2, 10, 60])
 def test_a_float32_copy_draws_the_rows_of_its_original(d, k):
-    """By k-means++ too: a draw compares a number with sums of D², which rounding moves by some 1e-8 of the whole."""
+    """By k-means++ too: a draw compares a number with sums of D², which rounding moves by about 1e-8 of the whole."""
     X = np.random.default_rng(d).normal(size=(1000, d))
     for seed in range(5):
         rows = [kmeans_plus_plus(table, multiset(table), k, seed) for table in (X, X.astype(np.float32))]

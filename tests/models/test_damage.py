@@ -262,7 +262,7 @@ def test_a_file_that_shrinks_while_it_is_read_is_reported(put, small, monkeypatc
 
     def longer(handle):
         facts = shown(handle)
-        os.truncate(path, len(small) // 2)  # after its length was looked at
+        os.truncate(path, len(small) // 2)  # after its length was read
         return facts
 
     monkeypatch.setattr(os, "fstat", longer)

@@ -66,7 +66,7 @@ def test_too_many_links_are_refused(monkeypatch):
 
 
 def test_many_rows_are_labelled_without_all_pairs():
-    """60 000 × 60 000 distances would take some ten seconds of processor time."""
+    """60 000 × 60 000 distances would take about ten seconds of processor time."""
     X = np.random.default_rng(0).uniform(size=(60_000, 2))
     X[: len(X) // 2] += [3.0, 0.0]
     model = SpectralClustering(2, affinity="nearest_neighbors", random_state=0).fit(X)

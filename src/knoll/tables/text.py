@@ -20,7 +20,7 @@ __all__ = ["open_text"]
 
 _SAMPLE = 1 << 16  # bytes that the dialect is guessed from; more where a line is longer,
 _LONGEST = 1 << 26  # but no more than this
-_BLOCK = 1 << 20  # bytes parsed at a time, more where a line is longer; pyarrow reads some thirty blocks ahead
+_BLOCK = 1 << 20  # bytes parsed at a time, more where a line is longer; pyarrow reads about thirty blocks ahead
 
 Types = Mapping[str, pa.DataType]
 
