@@ -39,7 +39,7 @@ def test_quartiles_need_all_rows():
 
 
 @pytest.mark.parametrize("method", ["kmeans", "gmm", "gaussian"])
-def test_a_small_memory_changes_nothing_but_the_way(call, tmp_path, monkeypatch, method):
+def test_a_small_memory_changes_nothing_but_the_method(call, tmp_path, monkeypatch, method):
     monkeypatch.chdir(tmp_path)
     np.savetxt(tmp_path / "x.csv", table(), delimiter=",", header="a,b,c", comments="", fmt="%.17g")
     args = ["fit", method, "x.csv", *([] if method == "gaussian" else ["--labels"])]

@@ -79,7 +79,7 @@ def test_models_of_an_earlier_run_go_and_those_of_others_stay(out, table, call):
 @pytest.mark.parametrize("name", ["report.html", "labels.parquet", "summary.json", "models/kmeans.knoll"])
 @pytest.mark.parametrize("change", ["write", "append", "link", "dangle", "folder", "pipe"])
 @pytest.mark.parametrize("force", [(), ("--force",)])
-def test_what_knoll_did_not_write_is_in_the_way(out, table, tmp_path, call, name, change, force):
+def test_what_knoll_did_not_write_is_kept(out, table, tmp_path, call, name, change, force):
     path = out / name
     kept = path.read_bytes()
     if change == "append":

@@ -35,7 +35,7 @@ def test_json_is_printable_and_the_same():
     assert json.loads(text) == value
 
 
-def test_bytes_on_their_way_to_a_terminal():
+def test_bytes_that_go_to_a_terminal():
     sink = io.BytesIO()
     file = VisibleBytes(sink)
     for byte in "é\x1b[2J☂\n".encode() + b"\xff\n":  # a letter comes in pieces

@@ -226,10 +226,10 @@ def test_memberships_are_those_of_the_tree():
         few = model.membership_vectors(t=t)
         assert (np.diff(few.indptr) <= t).all()
         np.testing.assert_allclose(np.sort(few.toarray())[:, k - t :], np.sort(every)[:, k - t :])
-    noise = np.flatnonzero(~inside)  # a row outside meets a cluster where it first meets one of its rows
+    noise = np.flatnonzero(~inside)  # a row outside merges with a cluster where it first merges with one of its rows
     for row in noise[:20]:
-        meets = np.array([u[row, model.labels_ == c].min() for c in range(k)])
-        levels = 1.0 / np.maximum(meets, model.condensed_tree_.row_height[row])
+        heights = np.array([u[row, model.labels_ == c].min() for c in range(k)])
+        levels = 1.0 / np.maximum(heights, model.condensed_tree_.row_height[row])
         np.testing.assert_allclose(every[row], levels / levels.sum(), rtol=1e-9)
 
 

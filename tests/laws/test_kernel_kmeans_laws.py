@@ -179,7 +179,7 @@ def _problem(kernel, X, weights=None):
 
 @settings(deadline=None, max_examples=40)
 @given(seed=seeds, n=st.integers(5, 60), k=st.integers(2, 5), kernel=kernel_names, lattice=st.booleans())
-def test_no_way_to_a_partition_changes_what_is_closest(seed, n, k, kernel, lattice):
+def test_no_method_of_a_partition_changes_what_is_closest(seed, n, k, kernel, lattice):
     rng = np.random.default_rng(seed)
     X, labels = cloud(seed, n, 2, lattice=lattice), start(seed, n, k).astype(np.int32)
     weights = rng.uniform(0.5, 2, size=n) if seed % 2 else None

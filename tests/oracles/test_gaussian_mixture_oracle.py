@@ -318,7 +318,7 @@ def test_one_component_is_the_gaussian():
     assert (mixture.labels_ == 0).all()
 
 
-def test_a_fixed_covariance_on_its_way_to_nothing_is_kmeans():
+def test_a_fixed_covariance_that_vanishes_is_kmeans():
     """Section 3: with Σ = εI and ε small the labels and means are those of k-means (from the same start)."""
     X = cloud(23, 200, 2, 3)
     means = X[[0, 70, 150]]

@@ -54,7 +54,7 @@ def test_the_width_of_a_cluster_is_what_it_has_at_that_height(weighted):
         np.testing.assert_allclose(sorted(widths), sorted(sizes[sizes >= 30]))
 
 
-def test_shapes_lie_inside_of_their_parents_and_do_not_meet():
+def test_shapes_lie_inside_of_their_parents_and_do_not_overlap():
     tree = DensityTree(5).fit(X).condense(8)
     shapes = bands(tree, height_levels(tree, 60))
     for c in range(1, len(tree.parent)):

@@ -159,7 +159,7 @@ def test_an_end_with_a_row_on_its_sphere_is_no_peak() -> None:
 
 
 def test_mean_shift_ascent_would_notice_a_descent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Walked backwards, the paths fall."""
+    """Backwards, the paths fall."""
     climb = mean_shift_ascent.KernelDensity.paths
     monkeypatch.setattr(
         mean_shift_ascent.KernelDensity, "paths", lambda self, *a: [path[::-1] for path in climb(self, *a)]

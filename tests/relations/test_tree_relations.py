@@ -58,7 +58,7 @@ def test_heights_of_pairs_are_those_of_the_reference(points):
         assert np.array_equal(together, (u <= state.height) | np.eye(len(points), dtype=bool))
 
 
-def test_all_components_that_meet_are_one_split():
+def test_all_components_that_merge_are_one_split():
     """Four corners of a square merge at once, then the lone row joins."""
     tree = DensityTree(1).fit([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0], [9.0, 0.0]])
     assert sorted(map(sorted, _tree.split_sizes(tree.order_, tree.bars_))) == [[1, 1, 1, 1], [1, 4]]

@@ -139,7 +139,7 @@ def test_pytest_that_cannot_run_is_an_error(tmp_path):
         run(replacement)
 
 
-def test_reasons_are_held_both_ways():
+def test_reasons_are_checked_both_ways():
     def record(outcome: str) -> dict[str, str]:
         return {"outcome": outcome, "message": "AssertionError: 1 == 2"}
 

@@ -381,7 +381,7 @@ def test_extreme_data_gives_the_right_answer(scale, shift, shape):
     assert extreme.score(X * scale + shift) == pytest.approx(plain.score(X) - 2 * math.log(scale), rel=1e-6)
 
 
-def test_what_is_held_survives_extreme_data():
+def test_what_is_fixed_survives_extreme_data():
     """A regularisation or a fixed variance that is far from the data's own: no exception, and a finite model."""
     X = blobs()
     for scale in (1e-200, 1e-150, 1e150, 1e200):
@@ -473,7 +473,7 @@ def test_parameters_set_after_a_fit_do_not_change_its_answers(fitted, then):
             model.fit(X)
 
 
-def test_a_warm_start_may_change_the_variance_that_is_held():
+def test_a_warm_start_may_change_the_fixed_variance():
     X = np.random.default_rng(0).normal(size=(60, 2)) + np.repeat([[0.0, 0], [9, 3]], 30, axis=0)
     model = GaussianMixture(2, covariance_type="fixed", fixed_variance=2.0, random_state=0, warm_start=True).fit(X)
     model.set_params(fixed_variance=0.5, tol=1e-9).fit(X)

@@ -254,7 +254,7 @@ def test_clouds_that_separate_later_are_measured_from_several_pivots(algorithm):
 @pytest.mark.parametrize("far", [1e30, 1e38, 1e39, 1e60, 1e120])
 @pytest.mark.parametrize("d", [3, 40])
 @pytest.mark.parametrize("algorithm", ["hamerly", "elkan"])
-def test_ways_beyond_float32_leave_no_bound_behind(algorithm, d, far):
+def test_shifts_beyond_float32_leave_no_bound_behind(algorithm, d, far):
     """Centres go far out and come back; what was known of the rows must not outlive it."""
     X = data("normal", n=600, d=d, seed=12)
     X[:3] *= far
@@ -302,7 +302,7 @@ def test_many_columns_are_left_to_float32(d):
 
 
 @pytest.mark.parametrize("algorithm", ["hamerly", "elkan"])
-def test_one_long_way_is_forgotten(algorithm):
+def test_one_long_shift_is_forgotten(algorithm):
     """A start far off moves once; bounds are as good afterwards as if it had been near."""
     X = data("normal", n=20_000, d=8, seed=11)
     evaluated = []

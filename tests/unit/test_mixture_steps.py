@@ -401,7 +401,7 @@ def test_a_tiny_fixed_variance_is_k_means(eps):
     assert (state.covariances_ == eps).all()
 
 
-def test_weights_may_be_held():
+def test_weights_may_be_fixed():
     X = clumps(100, 2, 2, 16)
     state = start_of(X, Full, 2)
     sums = em.partial(Block(X, None), state, 1)

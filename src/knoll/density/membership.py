@@ -1,7 +1,7 @@
 """Memberships: how near a row is to each selected cluster, from the height at which they are first in one component.
 
-The level of a row x and a cluster C is λ(x, C) = 1/h, with the height h at which x leaves C, or at which x and C meet.
-Memberships are λ(x, C)/Σ λ(x, ·). Clusters meet x at the ancestors of its cluster in the condensed tree, so the t
+The level of a row x and a cluster C is λ(x, C) = 1/h, with the height h at which x leaves C, or at which x and C merge.
+Memberships are λ(x, C)/Σ λ(x, ·). Clusters merge with x at the ancestors of its cluster in the condensed tree, so the t
 nearest of a row are a list of its cluster: O(n t) for n rows.
 """
 
@@ -22,7 +22,7 @@ def memberships(selection: Selection, cluster: Ints, height: Floats, t: int) -> 
     near = _NearClusters(selection, t)
     level = selection.tree.level(height)
     found = near.labels[cluster]  # (n, t)
-    levels = np.minimum(near.levels[cluster], level[:, None])  # a row meets no cluster below the height where it leaves
+    levels = np.minimum(near.levels[cluster], level[:, None])  # a row merges with no cluster below the height where it leaves
     own = selection.label_of(cluster, height)
     inside = selection.of_cluster[cluster] >= 0
     levels[inside, 0] = level[inside]  # its own cluster comes first
@@ -36,7 +36,7 @@ def memberships(selection: Selection, cluster: Ints, height: Floats, t: int) -> 
 
 
 class _NearClusters:
-    """For each cluster of a condensed tree: the t selected clusters that its rows meet first, and the levels.
+    """For each cluster of a condensed tree: the t selected clusters that its rows merge with first, and the levels.
 
     The selected clusters are put in an order in which those of every subtree are an interval.
     """

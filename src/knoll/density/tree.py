@@ -310,7 +310,7 @@ class DensityTree(ReadsGower):
     # ---- other points ----------------------------------------------------------------------------------------------
 
     def attach(self, X: ArrayLike) -> Attached:
-        """Return the row of least mutual reachability of each point, and where they meet.
+        """Return the row of least mutual reachability of each point, and the height at which they merge.
 
         The points are not added to the tree. A row of the fit is attached to itself at its core distance.
 
