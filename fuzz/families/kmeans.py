@@ -279,7 +279,7 @@ def scikit_learn_agrees(case: Case, model: Any) -> str | None:
     if _has_ties(X, mine) or len(np.unique(mine.labels_)) < len(start):
         return None
     # equal up to ties on the way: both ends are fixed points, and one start has one path
-    if np.isclose(peer.inertia_, mine.inertia_, rtol=1e-6) or _has_ties(X, start):
+    if np.isclose(peer.inertia_, mine.inertia_, rtol=1e-6) or _ties_on_the_path(X, start):
         return None
     return f"inertia_ {mine.inertia_!r}, scikit-learn's {peer.inertia_!r}"
 
@@ -289,7 +289,7 @@ def _has_ties(X: Any, model: Any) -> bool:
     return squares.shape[1] > 1 and bool((squares[:, 1] - squares[:, 0] <= 1e-9 * (1 + squares[:, 1])).any())
 
 
-def _has_ties(X: Any, centers: Any) -> bool:
+def _ties_on_the_path(X: Any, centers: Any) -> bool:
     """Run the alternation by hand: whether a row was tied, or a cluster empty, at any step."""
     for _ in range(300):
         squares = ((X[:, None] - centers) ** 2).sum(axis=2)

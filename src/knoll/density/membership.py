@@ -22,7 +22,7 @@ def memberships(selection: Selection, cluster: Ints, height: Floats, t: int) -> 
     near = _NearClusters(selection, t)
     level = selection.tree.level(height)
     found = near.labels[cluster]  # (n, t)
-    levels = np.minimum(near.levels[cluster], level[:, None])  # a row merges with no cluster below the height where it leaves
+    levels = np.minimum(near.levels[cluster], level[:, None])  # none is below the height where the row leaves
     own = selection.label_of(cluster, height)
     inside = selection.of_cluster[cluster] >= 0
     levels[inside, 0] = level[inside]  # its own cluster comes first

@@ -24,10 +24,10 @@ class OPTICSIsPrim(Relation):
     source: ClassVar = "OPTICS"
     target: ClassVar = "density tree"
     statement: ClassVar = (
-        "OPTICS with the symmetric reachability m proceeds like Prim's algorithm: its bars are the weights of a minimum "
+        "OPTICS with the symmetric reachability m is Prim's algorithm: its bars are the weights of a minimum "
         "spanning tree, and the largest bar between two rows is the height at which the tree joins them."
     )
-    formula: ClassVar = "u(x_i, x_j) = max of the bars at i+1 … j, in the order of the walk"
+    formula: ClassVar = "u(x_i, x_j) = max of the bars at i+1 … j, in the order of OPTICS"
     most_rows: ClassVar = 2_000
     _defaults: ClassVar = {"eps": None, "min_samples": None}
 
