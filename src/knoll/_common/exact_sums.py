@@ -120,7 +120,7 @@ class ExactSums:
         return numbers.astype(np.uint8), np.ascontiguousarray(planes)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the words in use and no others: the others may be memory of something else."""
+        """Pickle the words in use and no others, which may be memory of something else."""
         return from_wire, self.to_wire()
 
     @classmethod

@@ -79,7 +79,7 @@ def split(data: bytes) -> Iterator[bytes]:
 
 
 def decode(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Read a frame of anybody's; BadData reports what is wrong with it."""
+    """Read a frame of anybody's; raise BadData with what is wrong."""
     header, entries, begin = _header(data)
     arrays: dict[str, NDArray[Any]] = {}
     for entry in entries:
