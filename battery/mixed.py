@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-__all__ = ["RECIPES", "LIKE", "WITHOUT_GROUPS", "MixedSample", "draw"]
+__all__ = ["LIKE", "RECIPES", "WITHOUT_GROUPS", "MixedSample", "draw"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -13,10 +13,10 @@ from knoll.validation import (
     Flag,
     Instance,
     Number,
+    aligned,
     check_parameters,
     check_points,
     draw_seed,
-    aligned,
 )
 
 EPS = (Number(0, strict=True, remedy="knoll.scales.estimate_eps(X) suggests a value."),)

@@ -20,7 +20,7 @@ from knoll._common.blocks import Block, join_blocks
 from knoll._common.passes import Budget, Build, Memory, Prepare, Run, apply
 from knoll._system import free_memory
 from knoll.exceptions import BadData
-from knoll.validation import check_points, check_weights, aligned
+from knoll.validation import aligned, check_points, check_weights
 
 _SHARE = 5  # of the free memory of a worker, one share of so many is for what blocks remember
 _KEPT = 4  # passes whose memories a worker keeps

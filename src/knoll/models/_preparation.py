@@ -23,7 +23,7 @@ from knoll.models._located import chosen_scale, located, of_length_one, with_one
 from knoll.models._measures import measured
 from knoll.tables.frames import is_frame
 from knoll.tables.missing import MissingValues
-from knoll.tables.mixed import block_fill, block_deviation
+from knoll.tables.mixed import block_deviation, block_fill
 from knoll.tables.positions import Position
 from knoll.tables.schema import Column, Schema
 from knoll.tables.scores import category_units, influences, score_loadings

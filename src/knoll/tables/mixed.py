@@ -11,7 +11,7 @@ import numpy as np
 
 from knoll._typing import Floats
 
-__all__ = ["block_fill", "block_deviation"]
+__all__ = ["block_deviation", "block_fill"]
 
 
 def block_deviation(indicators: Floats) -> float:
