@@ -367,7 +367,7 @@ def main(arguments: list[str] | None = None) -> None:
     partitions = options.partitions.split(",")
     own, precomputed = _tables(), _precomputed()
     read = _of_folder(options.folder) if options.folder else {}
-    recipes, halves = own | read, halves_of(own, given, read)
+    recipes, halves = own | read, halves_of(own, precomputed, read)
     results: list[Result] = []
     for name in sorted([*recipes, *precomputed]):
         if not _matches(name, options.sets):

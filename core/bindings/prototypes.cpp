@@ -23,8 +23,8 @@ struct Arguments {
 };
 
 Arguments checked(const In<double, 2>& values, const In<double, 2>& observed, const In<uint8_t, 1>& whole,
-            const In<int32_t, 2>& codes, const In<int32_t, 1>& gaps, const In<double, 2>& means,
-            const In<int32_t, 2>& modes, double gamma) {
+                  const In<int32_t, 2>& codes, const In<int32_t, 1>& gaps, const In<double, 2>& means,
+                  const In<int32_t, 2>& modes, double gamma) {
   const auto n = static_cast<int64_t>(gaps.shape(0)), k = static_cast<int64_t>(means.shape(0));
   const size_t p = values.shape(0), q = codes.shape(0);
   Arguments found;

@@ -272,7 +272,7 @@ static void gram_add_rows(const double* a, int64_t stride, int64_t rows, int64_t
 // R rows at a time share what is read of v, w and p; p[j] is one chain of fma over the rows, whatever R.
 template <int R>
 KNOLL_INLINE void reflect_block(double* a, int64_t stride, int64_t columns, const double* v, const double* w,
-                               const double* v_rows, const double* w_rows, const double* u, double* p) {
+                                const double* v_rows, const double* w_rows, const double* u, double* p) {
   for (int64_t j = 0; j < columns; j += kLanes) {
     const f64 vj = load(v + j), wj = load(w + j);
     f64 sum = load(p + j);

@@ -16,8 +16,8 @@ using namespace knoll;
 namespace {
 
 const std::vector<std::string> kDatasets = {"normal",         "outliers 1e9", "outliers 1e30", "outliers 1e300",
-                                         "all magnitudes", "two clouds",   "lognormal",     "tiny",
-                                         "zeros",          "integers",     "one column out"};
+                                            "all magnitudes", "two clouds",   "lognormal",     "tiny",
+                                            "zeros",          "integers",     "one column out"};
 
 std::vector<double> numbers(const std::string& dataset, int64_t n, int64_t d, unsigned seed) {
   std::mt19937_64 random(seed);

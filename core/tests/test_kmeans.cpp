@@ -48,8 +48,8 @@ std::vector<int32_t> nearest(const std::vector<double>& x, const std::vector<dou
 }
 
 const std::vector<std::string> kDatasets = {"normal",        "lattice", "duplicates",  "shifted",     "far",
-                                         "huge",          "tiny",    "subnormal",   "outlier",     "near ties",
-                                         "columns apart", "denorm",  "heavy tails", "ties far out"};
+                                            "huge",          "tiny",    "subnormal",   "outlier",     "near ties",
+                                            "columns apart", "denorm",  "heavy tails", "ties far out"};
 
 // n points whose nearest centres are easy, hard or impossible to distinguish in float32.
 std::vector<double> points(const std::string& dataset, int64_t n, int64_t d, unsigned seed) {

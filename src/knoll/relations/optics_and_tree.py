@@ -18,7 +18,7 @@ from knoll.relations.relation import Relation
 
 
 class OPTICSIsPrim(Relation):
-    """The bars of the reachability plot are the weights of the minimum spanning tree, in the order of Prim's algorithm."""
+    """The bars of the reachability plot are the weights of the minimum spanning tree, in Prim's order."""
 
     name: ClassVar = "optics-is-prim"
     source: ClassVar = "OPTICS"
