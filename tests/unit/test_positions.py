@@ -182,7 +182,7 @@ def test_a_radius_may_be_a_length():
         np.testing.assert_array_equal(found.candidates["dbscan"].labels >= 0, truth.labels_ >= 0)
         assert adjusted_rand_score(found.candidates["dbscan"].labels, truth.labels_) == 1
     with pytest.raises(InvalidParameter, match="metric=haversine of dbscan needs a table with a latitude and a longit"):
-        compare(X, methods=["dbscan"], parameters={"dbscan": given | {"metric": "haversine"}}, progress=False)
+        compare(X, methods=["dbscan"], parameters={"dbscan": near | {"metric": "haversine"}}, progress=False)
 
 
 def test_positions_beside_other_columns_and_gaps():
