@@ -400,8 +400,8 @@ def _matches(name: str, globs: str) -> bool:
     return any(fnmatch.fnmatch(name, glob.strip()) for glob in globs.split(";" if ";" in globs else ","))
 
 
-def _twice(given: Precomputed) -> tuple[Any, dict[str, Any], Any, Any, int]:
-    A, labels, k = given
+def _twice(graph: Precomputed) -> tuple[Any, dict[str, Any], Any, Any, int]:
+    A, labels, k = graph
     return A, {"affinity": "precomputed"}, A, labels, k
 
 

@@ -160,8 +160,8 @@ def test_many_empty_clusters_and_many_copies():
 def test_the_core_reports_what_is_wrong():
     x, d2 = np.zeros((3, 2)), np.ones(3)
     rows, ends = np.empty(3, np.int64), np.empty(2, np.int64)
-    for given in [(x, None, d2[:2], rows, ends), (x, d2[:2], d2, rows, ends), (x, None, d2, rows[:2], ends)]:
+    for arguments in [(x, None, d2[:2], rows, ends), (x, d2[:2], d2, rows, ends), (x, None, d2, rows[:2], ends)]:
         with pytest.raises(ValueError, match="one entry per row"):
-            _core.farthest_points(*given, 1)
+            _core.farthest_points(*arguments, 1)
     with pytest.raises(ValueError, match="ends must have at least one entry"):
         _core.farthest_points(x, None, d2, rows, ends[:0], 1)
