@@ -32,9 +32,9 @@ def parser() -> argparse.ArgumentParser:
     p = argparse.ArgumentParser(prog="python -m battery", description=__doc__)
     p.add_argument("--sets", default="*", metavar="GLOBS", help="comma-separated names or globs, such as 'noise-*'")
     p.add_argument("--data", type=Path, metavar="FOLDER", help="sets of a folder: *.data.gz with *.labels0.gz, …")
-    p.add_argument("--fresh", type=int, metavar="N", help="N fresh draws of every kind of generated set")
+    p.add_argument("--fresh", type=int, metavar="N", help="N fresh draws of every recipe")
     p.add_argument("--without", type=int, default=0, metavar="N", help="leave out N methods, others for every set")
-    p.add_argument("--mixed", type=int, nargs="?", const=10, metavar="N", help="N tables of every kind of mixed table")
+    p.add_argument("--mixed", type=int, nargs="?", const=10, metavar="N", help="N mixed tables of every recipe")
     p.add_argument("--first", type=int, default=0, metavar="SEED", help="the first seed of --mixed")
     p.add_argument("--no-peers", action="store_true", help="leave scikit-learn out")
     p.add_argument("--no-given-k", action="store_true", help="leave out the runs with the given number of clusters")
@@ -46,17 +46,17 @@ def parser() -> argparse.ArgumentParser:
 def groups(options: argparse.Namespace) -> dict[str, Group]:
     """Return the sets to run, in groups."""
     if options.data is not None:
-        return {str(options.data): ((one.kind, one) for one in read_folder(options.data))}
+        return {str(options.data): ((one.recipe, one) for one in read_folder(options.data))}
     if options.fresh is not None:
         seeds = range(_FRESH, _FRESH + options.fresh)
-        kinds = {"with clusters": generator.STRUCTURED, "without": generator.STRUCTURELESS}
-        return {f"fresh draws {name}": _fresh(of, seeds) for name, of in kinds.items()}
+        recipes = {"with clusters": generator.STRUCTURED, "without": generator.STRUCTURELESS}
+        return {f"fresh draws {name}": _fresh(of, seeds) for name, of in recipes.items()}
     own = {half: _own(seeds) for half, seeds in sets.HALVES.items()}
-    return {**own, "scikit-learn": ((one.kind, one) for one in sklearn_sets())}
+    return {**own, "scikit-learn": ((one.recipe, one) for one in sklearn_sets())}
 
 
-def _fresh(kinds: Iterable[str], seeds: Iterable[int]) -> Group:
-    return ((kind, generator.draw(kind, seed)) for kind in kinds for seed in seeds)
+def _fresh(recipes: Iterable[str], seeds: Iterable[int]) -> Group:
+    return ((recipe, generator.draw(recipe, seed)) for recipe in recipes for seed in seeds)
 
 
 def _own(seeds: tuple[int, ...]) -> Group:
@@ -67,20 +67,20 @@ def _own(seeds: tuple[int, ...]) -> Group:
 
 
 def run(group: Group, options: argparse.Namespace) -> list[Record]:
-    """Run the sets of a group whose names were asked for."""
-    globs = [word.strip() for word in options.sets.split(",")]
+    """Run the sets of a group whose names were requested."""
+    globs = [name.strip() for name in options.sets.split(",")]
     records = []
     for name, sample in group:
         if any(fnmatch.fnmatch(name, glob) for glob in globs):
             settings = {"peers": not options.no_peers, "given_k": not options.no_given_k, "n_jobs": options.jobs}
-            settings["methods"] = _some_methods(options.without, len(records))
+            settings["methods"] = _subset_of_methods(options.without, len(records))
             records.append(run_set(name, sample, **settings))
             print(_line(records[-1]), flush=True)
     return records
 
 
-def _some_methods(without: int, number: int) -> list[str]:
-    """Return the methods but some, drawn for each set."""
+def _subset_of_methods(without: int, number: int) -> list[str]:
+    """Return a subset of the methods, drawn for each set."""
     names = compared()
     out = np.random.default_rng([without, number]).choice(len(names), without, replace=False)
     return [name for i, name in enumerate(names) if i not in out]
@@ -112,8 +112,8 @@ def main(arguments: list[str] | None = None) -> int:
             print(f"  {figure:<56}{value:.3f}")
         for interval, count, mean, real in calibration(records):
             print(f"  confidence {interval}: {count} sets, mean {mean:.2f}, real {real:.2f}")
-        for kind, (wrong, of) in false_alarms(records).items():
-            print(f"  false alarms {kind}: {wrong} of {of}")
+        for recipe, (wrong, of) in false_alarms(records).items():
+            print(f"  false alarms {recipe}: {wrong} of {of}")
     print(f"\n{time.perf_counter() - begun:.0f} s in all")
     if options.write:
         day = datetime.datetime.now(datetime.UTC).date().isoformat()

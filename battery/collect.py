@@ -26,7 +26,7 @@ SUBSAMPLE = 2000
 class Collected:
     """The answers of one set."""
 
-    kind: str
+    recipe: str
     features: Floats  # (p, f)
     ari: Floats  # (p,) real, the best over the labelings
     clusters: Ints  # (p,)
@@ -47,14 +47,14 @@ def collect(
 ) -> Collected:
     """Make the pool of a set, measure and score it.
 
-    With the probability `drop` the pool is that of a random part of the methods; the methods `without` are left out.
+    With the probability `drop` the pool is that of a random subset of the methods; the methods `without` are left out.
     """
     X = Preparation.fit(sample.X, list(map(str, range(sample.X.shape[1]))), scale="auto").apply(sample.X)
     order = content_order(X)
     rows = drawn_rows(order, SUBSAMPLE, seed)
     subsample = Subsample(np.ascontiguousarray(X[rows]), seed, threads)
     names = [name for name in compared() if name not in without]
-    rng = np.random.default_rng([seed, 5, zlib.crc32(sample.kind.encode())])
+    rng = np.random.default_rng([seed, 5, zlib.crc32(sample.recipe.encode())])
     if rng.random() < drop:
         kept = rng.choice(len(names), size=rng.integers(1, len(names)), replace=False)
         names = [name for i, name in enumerate(names) if i in kept]
@@ -65,7 +65,7 @@ def collect(
     if not sample.structured:
         scores = [1.0 if p.n_clusters == 1 else 0.0 for p in pool.partitions]
     return Collected(
-        sample.kind,
+        sample.recipe,
         features,
         np.array(scores),
         np.array([p.n_clusters for p in pool.partitions]),
@@ -91,7 +91,7 @@ def _nearest(X: Floats, rows: Ints) -> Ints:
 def save(path: Path, one: Collected) -> None:
     """Write it as one file."""
     np.savez_compressed(
-        path, kind=one.kind, features=one.features.astype(np.float32), ari=one.ari, clusters=one.clusters,
+        path, kind=one.recipe, features=one.features.astype(np.float32), ari=one.ari, clusters=one.clusters,
         between=one.between.astype(np.float32), names=np.array(one.names), sources=np.array(one.sources),
         numbers=np.array(one.numbers, np.int64),
     )  # fmt: skip

@@ -20,7 +20,7 @@ _BINS = (0.0, 0.3, 0.5, 0.7, 0.85, 0.95, 1.01)  # of the confidence
 class Choice:
     """What the judge chose on one set."""
 
-    kind: str
+    recipe: str
     structured: bool
     ari: float  # of the answer
     clusters: int
@@ -39,8 +39,8 @@ def choose(judge: Judge, one: Collected) -> Choice:
     shown = shortlist(one.between, order, 3)
     best, second = order[0], shown[min(1, len(shown) - 1)]
     return Choice(
-        kind=one.kind,
-        structured=one.kind not in STRUCTURELESS,
+        recipe=one.recipe,
+        structured=one.recipe not in STRUCTURELESS,
         ari=float(one.ari[best]),
         clusters=int(one.clusters[best]),
         best_of_three=float(max(one.ari[i] for i in shown)),
@@ -67,7 +67,7 @@ def _ranked(one: Collected, score: Floats, allowed: Sequence[int] | None) -> lis
 
 
 def report(name: str, choices: Sequence[Choice], judge: Judge) -> str:
-    """Return the figures, the calibration, and the false alarms of each kind."""
+    """Return the figures, the calibration, and the false alarms of each recipe."""
     good = [c for c in choices if c.structured]
     bare = [c for c in choices if not c.structured]
     text = f"{name:<16}"
@@ -79,12 +79,12 @@ def report(name: str, choices: Sequence[Choice], judge: Judge) -> str:
 
 
 def alarm_table(choices: Sequence[Choice], judge: Judge) -> str:
-    """Return wrong verdicts on sets without clusters as a table, by kind; a kind for testing only has a star."""
-    lines = ['| kind | sets | "clusters" | "unclear" | wrong |', "|---|---:|---:|---:|---:|"]
-    for kind in [*sorted({c.kind for c in choices}), None]:
-        leads = np.array([c.lead_of_one for c in choices if kind in (None, c.kind)])
+    """Return wrong verdicts on sets without clusters as a table, by recipe; a recipe for testing only has a star."""
+    lines = ['| recipe | sets | "clusters" | "unclear" | wrong |', "|---|---:|---:|---:|---:|"]
+    for recipe in [*sorted({c.recipe for c in choices}), None]:
+        leads = np.array([c.lead_of_one for c in choices if recipe in (None, c.recipe)])
         clusters, wrong = int((leads <= judge.clear_lead).sum()), int((leads <= judge.none_lead).sum())
-        name = "all" if kind is None else f"{kind}{'*' if kind in TEST_ONLY else ''}"
+        name = "all" if recipe is None else f"{recipe}{'*' if recipe in TEST_ONLY else ''}"
         lines.append(f"| {name} | {len(leads)} | {clusters} | {wrong - clusters} | {100 * wrong / len(leads):.1f} % |")
     return "\n".join(lines)
 
@@ -109,27 +109,27 @@ def _of_structured(good: Sequence[Choice], judge: Judge) -> str:
 
 
 def _of_leads(good: Sequence[Choice]) -> list[str]:
-    """Say how often the second answer is the better one, by the lead of the first."""
+    """Report how often the second answer is the better one, by the lead of the first."""
     lines = []
     for low, high in itertools.pairwise(_LEADS):
-        some = [c for c in good if low <= c.lead < high]
-        if some:
-            better, worse = np.mean([[c.second > c.ari + 0.05, c.ari > c.second + 0.05] for c in some], axis=0)
-            gain = np.mean([c.best_of_three - c.ari for c in some])
+        subset = [c for c in good if low <= c.lead < high]
+        if subset:
+            better, worse = np.mean([[c.second > c.ari + 0.05, c.ari > c.second + 0.05] for c in subset], axis=0)
+            gain = np.mean([c.best_of_three - c.ari for c in subset])
             lines.append(
-                f"  lead {low:.2f} to {high:.2f}: {len(some):>4} sets, second better {100 * better:.0f} %, "
+                f"  lead {low:.2f} to {high:.2f}: {len(subset):>4} sets, second better {100 * better:.0f} %, "
                 f"first better {100 * worse:.0f} %, gain by three answers {gain:.3f}"
             )
     return lines
 
 
 def _of_structureless(bare: Sequence[Choice], judge: Judge) -> str:
-    kinds = sorted({c.kind for c in bare})
-    leads = {kind: np.array([c.lead_of_one for c in bare if c.kind == kind]) for kind in kinds}
+    recipes = sorted({c.recipe for c in bare})
+    leads = {recipe: np.array([c.lead_of_one for c in bare if c.recipe == recipe]) for recipe in recipes}
     every = np.concatenate(list(leads.values()))
     each = ", ".join(
-        f"{kind} {(of <= judge.clear_lead).sum()}+{((of > judge.clear_lead) & (of <= judge.none_lead)).sum()}/{len(of)}"
-        for kind, of in leads.items()
+        f"{name} {(of <= judge.clear_lead).sum()}+{((of > judge.clear_lead) & (of <= judge.none_lead)).sum()}/{len(of)}"
+        for name, of in leads.items()
     )
     return (
         f"\n  {len(every)} sets without clusters: called clusters {100 * np.mean(every <= judge.clear_lead):.1f} %, "

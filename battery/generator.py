@@ -1,8 +1,8 @@
 """Generated sets with reference labelings: what the judge of `knoll.compare` is trained and tested on.
 
-A kind is a recipe with its own idea of a cluster: Gaussians of any shape and tail, drawn shapes, nested rings, strokes,
+Each recipe has its own idea of a cluster: Gaussians of any shape and tail, drawn shapes, nested rings, strokes,
 bands, dense cores in sparse surroundings, subspaces, tables of factors, codes, clusters of clusters (both labelings are
-correct). Kinds without structure have one reference label. After the recipe a set may be stretched, rotated, rounded,
+correct). Recipes without structure have one reference label. A set that is drawn may be stretched, rotated, rounded,
 lifted into more columns, or covered by noise; rows of noise have the label −1 and are not scored.
 """
 
@@ -24,11 +24,11 @@ Rng = np.random.Generator
 
 @dataclass(frozen=True)
 class Sample:
-    """A set: rows, reference labelings (−1 is noise), and the kind it comes from."""
+    """A set: rows, reference labelings (−1 is noise), and the recipe it comes from."""
 
     X: Floats
     labelings: tuple[Ints, ...]
-    kind: str
+    recipe: str
 
     @property
     def structured(self) -> bool:
@@ -52,13 +52,13 @@ class Made:
     round: bool = True
 
 
-def draw(kind: str, seed: int) -> Sample:
-    """Draw the set of a kind and a seed; rows are shuffled."""
-    rng = np.random.default_rng([seed, zlib.crc32(kind.encode())])
-    made = (STRUCTURED | STRUCTURELESS)[kind](rng)
+def draw(recipe: str, seed: int) -> Sample:
+    """Draw the set of a recipe and a seed; rows are shuffled."""
+    rng = np.random.default_rng([seed, zlib.crc32(recipe.encode())])
+    made = (STRUCTURED | STRUCTURELESS)[recipe](rng)
     made = _transform(rng, made)
     order = rng.permutation(len(made.X))
-    return Sample(made.X[order], tuple(y[order] for y in made.labelings), kind)
+    return Sample(made.X[order], tuple(y[order] for y in made.labelings), recipe)
 
 
 # ---- common transformations ----------------------------------------------------------------------------------------
@@ -97,8 +97,8 @@ def _lift(rng: Rng, made: Made) -> None:
     """Map the rows linearly into more columns, with a little noise."""
     d = made.X.shape[1]
     more = int(rng.integers(d + 1, d + 12))
-    spread = made.X.std()
-    made.X = made.X @ rng.normal(size=(d, more)) + rng.choice([0.01, 0.05]) * spread * rng.normal(
+    deviation = made.X.std()
+    made.X = made.X @ rng.normal(size=(d, more)) + rng.choice([0.01, 0.05]) * deviation * rng.normal(
         size=(len(made.X), more)
     )
 
@@ -134,8 +134,8 @@ def _sizes(rng: Rng, n: int, k: int, least: int = 8) -> list[int]:
     return [max(least, round(n * s)) for s in shares]
 
 
-def _join(parts: list[Floats]) -> tuple[Floats, Ints]:
-    return np.concatenate(parts), np.repeat(np.arange(len(parts)), [len(p) for p in parts])
+def _join(clusters: list[Floats]) -> tuple[Floats, Ints]:
+    return np.concatenate(clusters), np.repeat(np.arange(len(clusters)), [len(p) for p in clusters])
 
 
 def _apart(rng: Rng, k: int, d: int, radii: Floats, gap: float, tries: int = 300) -> Floats:
@@ -157,7 +157,7 @@ def _apart(rng: Rng, k: int, d: int, radii: Floats, gap: float, tries: int = 300
 
 
 def _cloud(rng: Rng, n: int, d: int, tail: str) -> Floats:
-    """Draw a cloud of unit spread."""
+    """Draw a cloud of unit variance."""
     if tail == "normal":
         return rng.normal(size=(n, d))
     if tail == "student":
@@ -208,15 +208,15 @@ def _triangle(rng: Rng, n: int) -> Floats:
     return np.asarray(corners[0] + a[:, None] * (corners[1] - corners[0]) + b[:, None] * (corners[2] - corners[0]))
 
 
-def _ring(rng: Rng, n: int, part: float = 1.0, thick: float | None = None) -> Floats:
-    angle = rng.uniform(0, 2 * np.pi * part, size=n)
+def _ring(rng: Rng, n: int, fraction: float = 1.0, thick: float | None = None) -> Floats:
+    angle = rng.uniform(0, 2 * np.pi * fraction, size=n)
     thick = rng.uniform(0.02, 0.15) if thick is None else thick
     radius = 1 + thick * (rng.normal(size=n) if rng.random() < 0.5 else rng.uniform(-1.7, 1.7, size=n))
     return np.c_[radius * np.cos(angle), radius * np.sin(angle)]
 
 
 def _arc(rng: Rng, n: int) -> Floats:
-    return _ring(rng, n, part=rng.uniform(0.3, 0.8))
+    return _ring(rng, n, fraction=rng.uniform(0.3, 0.8))
 
 
 def _cross(rng: Rng, n: int) -> Floats:
@@ -285,7 +285,7 @@ def _random_shape(rng: Rng, n: int) -> Floats:
     return np.asarray(turned - (turned.max(axis=0) + turned.min(axis=0)) / 2)
 
 
-# ---- kinds with structure ------------------------------------------------------------------------------------------
+# ---- recipes with structure ------------------------------------------------------------------------------------------
 
 
 def _gaussians(rng: Rng, d_max: int = 12, k_max: int = 15, tails: tuple[str, ...] = _TAILS) -> Made:
@@ -298,22 +298,22 @@ def _gaussians(rng: Rng, d_max: int = 12, k_max: int = 15, tails: tuple[str, ...
     reach = scale * (1.5 if d == 2 else 1.2 + 0.2 * np.sqrt(d))
     centres = _apart(rng, k, d, reach, float(gap * scale.mean()))
     tail = str(rng.choice(tails))
-    parts = [
+    clusters = [
         c + s * _cloud(rng, m, d, tail) @ _shape_matrix(rng, d, ratio).T
         for c, s, m in zip(centres, scale, _sizes(rng, n, k), strict=True)
     ]
-    X, y = _join(parts)
+    X, y = _join(clusters)
     return Made(X, [y])
 
 
 def _overlapping(rng: Rng) -> Made:
-    """Draw Gaussians that overlap in part, up to where they stop to be modes of the density."""
+    """Draw Gaussians that overlap, up to where they stop to be modes of the density."""
     d, k = int(rng.integers(2, 9)), int(rng.integers(2, 9))
     n = max(_count(rng, median=700), 40 * k)
     distance = rng.uniform(3.0, 4.5)
     centres = _apart(rng, k, d, np.zeros(k), distance)
-    parts = [c + rng.normal(size=(m, d)) for c, m in zip(centres, _sizes(rng, n, k, 25), strict=True)]
-    X, y = _join(parts)
+    clusters = [c + rng.normal(size=(m, d)) for c, m in zip(centres, _sizes(rng, n, k, 25), strict=True)]
+    X, y = _join(clusters)
     return Made(X, [y])
 
 
@@ -321,15 +321,15 @@ def _many(rng: Rng) -> Made:
     """Draw many small clusters in two or three dimensions, on a grid or at random."""
     d, k = int(rng.integers(2, 4)), int(rng.integers(12, 61))
     n = int(min(4000, k * rng.integers(10, 70)))
-    spread = np.exp(rng.normal(0, rng.choice([0.0, 0.2, 0.5]), size=k))
+    radii = np.exp(rng.normal(0, rng.choice([0.0, 0.2, 0.5]), size=k))
     if rng.random() < 0.3:
         side = int(np.ceil(k ** (1 / d)))
         grid = np.stack(np.meshgrid(*[np.arange(side)] * d), -1).reshape(-1, d)[:k]
         centres = rng.uniform(4.0, 9.0) * (grid + 0.1 * rng.normal(size=(k, d)))
     else:
-        centres = _apart(rng, k, d, 1.5 * spread, float(rng.uniform(0.3, 3.0)))
+        centres = _apart(rng, k, d, 1.5 * radii, float(rng.uniform(0.3, 3.0)))
     tail = str(rng.choice(["normal", "normal", "ball", "box"]))
-    X, y = _join([c + s * _cloud(rng, m, d, tail) for c, s, m in zip(centres, spread, _sizes(rng, n, k, 6))])
+    X, y = _join([c + s * _cloud(rng, m, d, tail) for c, s, m in zip(centres, radii, _sizes(rng, n, k, 6))])
     return Made(X, [y])
 
 
@@ -339,8 +339,8 @@ def _drawn(rng: Rng) -> Made:
     n = max(_count(rng, median=700), 30 * k)
     radius = np.exp(rng.normal(0, rng.choice([0.0, 0.4]), size=k))
     centres = _apart(rng, k, 2, radius, float(rng.choice([0.05, 0.2, 0.6])))
-    parts = [c + r * _random_shape(rng, m) for c, r, m in zip(centres, radius, _sizes(rng, n, k, 20))]
-    X, y = _join(parts)
+    clusters = [c + r * _random_shape(rng, m) for c, r, m in zip(centres, radius, _sizes(rng, n, k, 20))]
+    X, y = _join(clusters)
     return Made(X, [y])
 
 
@@ -351,7 +351,7 @@ def _nested(rng: Rng) -> Made:
     radius = np.cumsum(rng.uniform(0.7, 1.6, size=layers))
     n = max(_count(rng, median=600), 90 * layers)
     weight = radius ** rng.choice([0.0, 1.0, 1.0])
-    parts = []
+    clusters = []
     thick = rng.uniform(0.03, 0.13)
     for r, share in zip(radius, weight / weight.sum(), strict=True):
         m = max(25, int(n * share))
@@ -359,26 +359,26 @@ def _nested(rng: Rng) -> Made:
         x /= np.linalg.norm(x, axis=1, keepdims=True)
         if d == 2 and rng.random() < 0.2:
             x = _frame(rng, m) / 0.85
-        parts.append(x * r * (1 + thick * rng.normal(size=(m, 1)) / r))
+        clusters.append(x * r * (1 + thick * rng.normal(size=(m, 1)) / r))
     inner = rng.random()
     if inner < 0.5:
-        parts[0] = (
-            radius[0] * rng.uniform(0.2, 0.45) * _cloud(rng, len(parts[0]), d, str(rng.choice(["normal", "ball"])))
+        clusters[0] = (
+            radius[0] * rng.uniform(0.2, 0.45) * _cloud(rng, len(clusters[0]), d, str(rng.choice(["normal", "ball"])))
         )
         if inner < 0.2 and d == 2:
-            m = max(12, len(parts[0]) // 2)
+            m = max(12, len(clusters[0]) // 2)
             gap = np.array([radius[1] * 0.45, 0])
-            parts = [
+            clusters = [
                 0.16 * radius[1] * rng.normal(size=(m, 2)) + gap,
                 0.16 * radius[1] * rng.normal(size=(m, 2)) - gap,
-                *parts[1:],
+                *clusters[1:],
             ]
     if rng.random() < 0.3:
         m = max(15, int(0.15 * n))
         away = np.zeros(d)
         away[0] = radius[-1] * rng.uniform(1.5, 2.2)
-        parts.append(away + 0.25 * rng.normal(size=(m, d)))
-    X, y = _join(parts)
+        clusters.append(away + 0.25 * rng.normal(size=(m, d)))
+    X, y = _join(clusters)
     return Made(X, [y])
 
 
@@ -389,17 +389,17 @@ def _spirals(rng: Rng) -> Made:
     t = np.linspace(0, 1, 300)
     radius = start + 3.0 * t
     thick = rng.uniform(0.03, 0.11) * 3 * turns / arms / max(turns, 1)
-    parts = []
+    clusters = []
     uneven = bool(rng.random() < 0.4)
     for a in range(arms):
         angle = 2 * np.pi * (turns * t + a / arms)
         path = np.c_[radius * np.cos(angle), radius * np.sin(angle)]
         if rng.random() < 0.1:
             path = np.c_[path, 2 * t]
-        parts.append(path)
-    if len({p.shape[1] for p in parts}) > 1:
-        parts = [p[:, :2] for p in parts]
-    X, y = _join([_along(rng, p, n // arms, thick, uneven) for p in parts])
+        clusters.append(path)
+    if len({p.shape[1] for p in clusters}) > 1:
+        clusters = [p[:, :2] for p in clusters]
+    X, y = _join([_along(rng, p, n // arms, thick, uneven) for p in clusters])
     return Made(X, [y])
 
 
@@ -414,15 +414,15 @@ def _moons(rng: Rng) -> Made:
         X, y = _join([_along(rng, p, n // 2, thick) for p in (a, b)])
         return Made(X, [y])
     k = int(rng.integers(2, 5))
-    parts = []
+    clusters = []
     share = _sizes(rng, n, k, 30)
     lift = rng.uniform(0.3, 0.6)
     for i in range(k):
         t = np.linspace(0, np.pi, 200)
         path = np.c_[np.cos(t), np.sin(t)] * [1, 1 if i % 2 == 0 else -1]
         path = path + np.array([i * (1.0 if k == 2 else 1.25), 0.0 if i % 2 == 0 else lift])
-        parts.append(_along(rng, path, share[i], thick))
-    X, y = _join(parts)
+        clusters.append(_along(rng, path, share[i], thick))
+    X, y = _join(clusters)
     return Made(X, [y])
 
 
@@ -441,12 +441,12 @@ def _bands(rng: Rng) -> Made:
         wave = 2 * rng.uniform(0.3, 0.8) * np.abs((rng.uniform(1, 3) * t) % 2 - 1)
     thick = rng.uniform(0.03, 0.2)
     sizes = _sizes(rng, n, k, 25)
-    parts = []
+    clusters = []
     for i in range(k):
         slide = rng.normal(0, 0.2) * long
         path = np.c_[long * t + slide, wave + i]
-        parts.append(_along(rng, path, sizes[i], thick))
-    X, y = _join(parts)
+        clusters.append(_along(rng, path, sizes[i], thick))
+    X, y = _join(clusters)
     return Made(X, [y])
 
 
@@ -471,16 +471,16 @@ def _densities(rng: Rng) -> Made:
     factor = rng.uniform(4, 12)
     level = factor ** (np.arange(k) % 2) if rng.random() < 0.5 else factor ** np.arange(k)
     level = level / level.sum()
-    parts = []
+    clusters = []
     for i in range(k):
         m = max(30, int(n * level[i]))
-        parts.append(rng.uniform(size=(m, 2)) * [1, 1.0 * k] + [i, 0])
+        clusters.append(rng.uniform(size=(m, 2)) * [1, 1.0 * k] + [i, 0])
     if k == 2 and rng.random() < 0.5:  # a dense disc in a sparse square
         square = rng.uniform(-2, 2, size=(int(n * 0.5), 2))
         inside = np.linalg.norm(square, axis=1) < 0.9
         disc = 0.9 * _disc(rng, int(n * 0.5))
-        parts = [square[~inside], disc]
-    X, y = _join(parts)
+        clusters = [square[~inside], disc]
+    X, y = _join(clusters)
     return Made(X, [y], noise=False)
 
 
@@ -489,13 +489,13 @@ def _necks(rng: Rng) -> Made:
     k = int(rng.integers(2, 6))
     n = max(_count(rng, median=700), 80 * k)
     sizes = np.exp(rng.normal(0, 0.25, size=k))
-    parts, at = [], 0.0
+    clusters, at = [], 0.0
     bend = rng.uniform(-0.6, 0.6)
     direction, position = 0.0, np.zeros(2)
     for i in range(k):
         m = max(30, int(n * sizes[i] ** 2 / (sizes**2).sum()))
         shape = _disc(rng, m) if rng.random() < 0.6 else _square(rng, m)
-        parts.append(position + sizes[i] * shape)
+        clusters.append(position + sizes[i] * shape)
         direction += bend + rng.normal(0, 0.3)
         if i + 1 < k:
             step = sizes[i] + sizes[i + 1] + rng.uniform(-0.12, 0.3)
@@ -503,10 +503,10 @@ def _necks(rng: Rng) -> Made:
             if rng.random() < 0.5:
                 bridge = rng.uniform(0, 1, size=(max(4, m // 25), 1))
                 path = position + sizes[i] * 0.9 * (aim - position) / step + bridge * (aim - position) * 0.3
-                parts[-1] = np.r_[parts[-1], path + 0.04 * rng.normal(size=path.shape)]
+                clusters[-1] = np.r_[clusters[-1], path + 0.04 * rng.normal(size=path.shape)]
             position = aim
         at += 1
-    X, y = _join(parts)
+    X, y = _join(clusters)
     return Made(X, [y])
 
 
@@ -545,12 +545,12 @@ def _rays(rng: Rng) -> Made:
     thick = rng.uniform(0.01, 0.05)
     angles = np.linspace(0, np.pi, k, endpoint=False) + rng.normal(0, 0.1, size=k)
     begin = 0.0 if rng.random() < 0.3 else rng.uniform(0.1, 0.4)
-    parts = []
+    clusters = []
     for a in angles:
         direction = np.r_[np.cos(2 * a), np.sin(2 * a), rng.normal(size=d - 2)]
         path = np.linspace(begin, 1, 50)[:, None] * direction
-        parts.append(_along(rng, path, n // k, thick))
-    X, y = _join(parts)
+        clusters.append(_along(rng, path, n // k, thick))
+    X, y = _join(clusters)
     return Made(X, [y])
 
 
@@ -572,8 +572,10 @@ def _factors(rng: Rng) -> Made:
     n = max(_count(rng, median=400), 30 * k)
     shift = rng.normal(size=(k, latent)) * rng.uniform(1.5, 4.0)
     sizes = _sizes(rng, n, k, 12)
-    parts = [s + rng.normal(size=(m, latent)) * np.exp(rng.normal(0, 0.3, size=latent)) for s, m in zip(shift, sizes)]
-    Z, y = _join(parts)
+    clusters = [
+        s + rng.normal(size=(m, latent)) * np.exp(rng.normal(0, 0.3, size=latent)) for s, m in zip(shift, sizes)
+    ]
+    Z, y = _join(clusters)
     X = Z @ rng.normal(size=(latent, d)) / np.sqrt(latent) + rng.uniform(0.2, 0.9) * rng.normal(size=(len(Z), d))
     return Made(_measured(rng, X), [y], noise=False, rotate=False)
 
@@ -600,7 +602,7 @@ def _tree_of_clusters(rng: Rng) -> Made:
     n = max(_count(rng, median=800), 20 * outer * inner)
     ratio = rng.uniform(0.12, 0.3)
     centres = _apart(rng, outer, d, np.full(outer, 3.0), float(rng.uniform(2.0, 6.0)))
-    parts, coarse = [], []
+    clusters, coarse = [], []
     for i, c in enumerate(centres):
         own = inner if rng.random() < 0.7 else int(rng.integers(1, 6))
         sub = (
@@ -611,9 +613,9 @@ def _tree_of_clusters(rng: Rng) -> Made:
         sub = sub - sub.mean(axis=0)
         for s in sub:
             m = max(10, n // (outer * own))
-            parts.append(c + s + ratio * rng.normal(size=(m, d)))
+            clusters.append(c + s + ratio * rng.normal(size=(m, d)))
             coarse.append(i)
-    X, fine = _join(parts)
+    X, fine = _join(clusters)
     return Made(X, [fine, np.array(coarse)[fine]])
 
 
@@ -624,11 +626,11 @@ def _codes(rng: Rng) -> Made:
     n = max(_count(rng, median=400), 30 * k)
     sharp = rng.uniform(0.15, 0.6)
     sizes = _sizes(rng, n, k, 15)
-    parts = []
+    clusters = []
     for m in sizes:
         p = rng.dirichlet(np.full(levels, sharp), size=d)
-        parts.append(np.column_stack([rng.choice(levels, size=m, p=p[j]) for j in range(d)]).astype(float))
-    X, y = _join(parts)
+        clusters.append(np.column_stack([rng.choice(levels, size=m, p=p[j]) for j in range(d)]).astype(float))
+    X, y = _join(clusters)
     if rng.random() < 0.5:
         X += 0.1 * rng.normal(size=X.shape)
     return Made(X, [y], noise=False, rotate=False, round=False)
@@ -640,14 +642,14 @@ def _sheets(rng: Rng) -> Made:
     n = max(_count(rng, median=700), 120 * k)
     d = int(rng.integers(3, 7))
     thick = rng.uniform(0.01, 0.08)
-    parts = []
+    clusters = []
     gap = rng.uniform(0.5, 1.2)
     bend = rng.uniform(0, 1.5)
     for i in range(k):
         u, v = rng.uniform(-1, 1, size=(2, n // k))
         w = bend * (u**2 - 0.3) + i * gap
-        parts.append(np.c_[1.5 * u, 1.5 * v, w, np.zeros((n // k, d - 3))] + thick * rng.normal(size=(n // k, d)))
-    X, y = _join(parts)
+        clusters.append(np.c_[1.5 * u, 1.5 * v, w, np.zeros((n // k, d - 3))] + thick * rng.normal(size=(n // k, d)))
+    X, y = _join(clusters)
     return Made(X, [y])
 
 
@@ -660,8 +662,8 @@ def _unbalanced(rng: Rng) -> Made:
     radius = np.r_[np.full(large, 1.5), np.full(small, 0.8)]
     centres = _apart(rng, k, d, 2 * radius, float(rng.uniform(0.3, 4.0)))
     sizes = [n // large] * large + [int(rng.integers(10, max(11, n // 15))) for _ in range(small)]
-    parts = [c + r / 1.5 * _cloud(rng, m, d, "normal") for c, r, m in zip(centres, radius, sizes)]
-    X, y = _join(parts)
+    clusters = [c + r / 1.5 * _cloud(rng, m, d, "normal") for c, r, m in zip(centres, radius, sizes)]
+    X, y = _join(clusters)
     return Made(X, [y])
 
 
@@ -684,11 +686,11 @@ def _high(rng: Rng) -> Made:
     centres = rng.normal(size=(k, d)) * distance / np.sqrt(2 * d)
     tail = str(rng.choice(_TAILS))
     scale = np.exp(rng.normal(0, rng.choice([0.0, 0.2]), size=k))
-    parts = [
+    clusters = [
         c + s * _cloud(rng, m, d, tail) @ _shape_matrix(rng, d, float(rng.choice([1.0, 3.0]))).T
         for c, s, m in zip(centres, scale, _sizes(rng, n, k, 15), strict=True)
     ]
-    X, y = _join(parts)
+    X, y = _join(clusters)
     return Made(X, [y])
 
 
@@ -698,11 +700,11 @@ def _mixed_shapes(rng: Rng) -> Made:
     n = max(_count(rng, median=800), 50 * k)
     radius = np.exp(rng.normal(0, 0.35, size=k))
     centres = _apart(rng, k, 2, radius, float(rng.uniform(0.1, 0.8)))
-    parts = []
+    clusters = []
     for c, r, m in zip(centres, radius, _sizes(rng, n, k, 25)):
         shape = _blob if rng.random() < 0.5 else _random_shape
-        parts.append(c + r * shape(rng, m))
-    X, y = _join(parts)
+        clusters.append(c + r * shape(rng, m))
+    X, y = _join(clusters)
     return Made(X, [y])
 
 
@@ -712,7 +714,7 @@ def _solids(rng: Rng) -> Made:
     n = max(_count(rng, median=600), 60 * k)
     radius = np.exp(rng.normal(0, 0.25, size=k))
     centres = _apart(rng, k, d, radius, float(rng.uniform(0.05, 1.0)))
-    parts = []
+    clusters = []
     for c, r, m in zip(centres, radius, _sizes(rng, n, k, 25)):
         style = rng.random()
         x = _cloud(rng, m, 3, "ball") / np.sqrt(5)
@@ -721,12 +723,12 @@ def _solids(rng: Rng) -> Made:
         elif style < 0.5:
             x /= np.linalg.norm(x, axis=1, keepdims=True) * 1.05
             x *= 1 + 0.05 * rng.normal(size=(m, 1))
-        parts.append(c + r * x @ _rotation(rng, 3))
-    X, y = _join(parts)
+        clusters.append(c + r * x @ _rotation(rng, 3))
+    X, y = _join(clusters)
     return Made(X, [y])
 
 
-# ---- kinds without structure ---------------------------------------------------------------------------------------
+# ---- recipes without structure ---------------------------------------------------------------------------------------
 
 
 def _plain(X: Floats, *, noise: bool = False, rotate: bool = True, rounded: bool = True) -> Made:

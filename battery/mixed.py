@@ -1,7 +1,7 @@
 """Generated tables of numbers and categories with missing values and known groups, none of a mixture model's own form.
 
-A kind is a recipe: factors cut into categories, copulas of a group's own, boxes of rules, customers, answers to a
-questionnaire. Within a group the columns depend on each other, and numbers are skewed. Kinds without groups have one
+The recipes: factors cut into categories, copulas of a group's own, boxes of rules, customers, answers to a
+questionnaire. Within a group the columns depend on each other, and numbers are skewed. Recipes without groups have one
 label. Some columns have nothing to do with the groups; values are missing at random, or more often where they are
 large.
 """
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-__all__ = ["KINDS", "LIKE", "WITHOUT_GROUPS", "MixedSample", "draw"]
+__all__ = ["LIKE", "RECIPES", "WITHOUT_GROUPS", "MixedSample", "draw"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -31,7 +31,7 @@ class MixedSample:
 
     columns: Columns  # floats with NaN, or objects: texts and None
     groups: Ints  # (n,)
-    kind: str
+    recipe: str
 
     @property
     def n_groups(self) -> int:
@@ -56,10 +56,10 @@ class Made:
     noise: bool = True  # whether columns without meaning may be added
 
 
-def draw(kind: str, seed: int) -> MixedSample:
-    """Draw the table of a kind and a seed."""
-    rng = np.random.default_rng([seed, zlib.crc32(kind.encode())])
-    made = (KINDS | WITHOUT_GROUPS | LIKE)[kind](rng)
+def draw(recipe: str, seed: int) -> MixedSample:
+    """Draw the table of a recipe and a seed."""
+    rng = np.random.default_rng([seed, zlib.crc32(recipe.encode())])
+    made = (RECIPES | WITHOUT_GROUPS | LIKE)[recipe](rng)
     if made.noise:
         _add_noise(rng, made)
     columns: Columns = {f"x{j}": column for j, column in enumerate(made.numbers.T)}
@@ -70,7 +70,7 @@ def draw(kind: str, seed: int) -> MixedSample:
     if share:
         columns = {name: _with_gaps(rng, column, share, name[0] == "x") for name, column in columns.items()}
     order = rng.permutation(list(columns))
-    return MixedSample({name: columns[name] for name in order}, made.groups, kind)
+    return MixedSample({name: columns[name] for name in order}, made.groups, recipe)
 
 
 def _named(codes: Ints, number: int) -> NDArray[Any]:
@@ -123,12 +123,12 @@ def _groups(rng: Rng, n: int, most: int = 8) -> Ints:
 
 def _skewed(rng: Rng, values: Floats) -> Floats:
     """Change the marginal distribution monotonically: not at all, by exp, by a cube, by rounding."""
-    kind = rng.choice(["same", "exp", "power", "round"], p=[0.4, 0.3, 0.15, 0.15])
-    if kind == "exp":
+    transform = rng.choice(["same", "exp", "power", "round"], p=[0.4, 0.3, 0.15, 0.15])
+    if transform == "exp":
         return np.exp(rng.uniform(0.4, 1.0) * values + rng.uniform(-2, 8))
-    if kind == "power":
+    if transform == "power":
         return np.sign(values) * np.abs(values) ** rng.uniform(1.2, 1.8)
-    if kind == "round":
+    if transform == "round":
         return np.round(values * rng.uniform(2, 10) + 50)
     return values * np.exp(rng.normal(0, 2)) + rng.normal(0, 100)
 
@@ -147,7 +147,7 @@ def _nominal(rng: Rng, factors: Floats, levels: int, noise: float) -> Ints:
 
 
 def _split(rng: Rng, width: int) -> tuple[int, int]:
-    """Return how many columns are numbers and categories: both kinds, or now and then one."""
+    """Return how many columns are numbers and categories: both types, or now and then one."""
     p = int(rng.binomial(width, rng.uniform(0.2, 0.8)))
     return max(p, 0), max(width - p, 1)
 
@@ -217,12 +217,12 @@ def copula(rng: Rng) -> Made:
 def _marginal(rng: Rng, u: Floats, y: Ints, k: int, strength: float) -> Floats:
     """Turn uniform numbers into a distribution whose location differs between the groups."""
     shift = strength * rng.normal(size=k) * 1.6
-    kind = rng.choice(["gamma", "t", "lognormal", "poisson"])
-    if kind == "gamma":
+    distribution = rng.choice(["gamma", "t", "lognormal", "poisson"])
+    if distribution == "gamma":
         return np.asarray(stats.gamma.ppf(u, 4.0, scale=np.exp(0.6 * shift)[y]))
-    if kind == "t":
+    if distribution == "t":
         return np.asarray(stats.t.ppf(u, 4.0) + 1.2 * shift[y])
-    if kind == "lognormal":
+    if distribution == "lognormal":
         return np.asarray(np.exp(0.5 * stats.norm.ppf(u) + 0.7 * shift[y]))
     return np.asarray(stats.poisson.ppf(u, 6 * np.exp(0.5 * shift)[y]), dtype=np.float64)
 
@@ -342,7 +342,7 @@ def _four(rng: Rng, p: int, q: int, missing: float) -> Made:
     return Made(numbers, codes, y, missing=missing)
 
 
-KINDS: dict[str, Callable[[Rng], Made]] = {
+RECIPES: dict[str, Callable[[Rng], Made]] = {
     "factors": factors, "copula": copula, "rules": rules, "customers": customers, "survey": survey,
 }  # fmt: skip
 WITHOUT_GROUPS: dict[str, Callable[[Rng], Made]] = {

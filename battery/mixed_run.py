@@ -49,7 +49,7 @@ class Result:
         s = self.sample
         peers = "  ".join(f"{name} {score:5.2f}" for name, score in self.peers.items())
         return (
-            f"{s.kind:<20}n {len(s.groups):>5}  columns {len(s.columns):>2}  {s.n_groups} → {self.found:<3}"
+            f"{s.recipe:<20}n {len(s.groups):>5}  columns {len(s.columns):>2}  {s.n_groups} → {self.found:<3}"
             f"{self.method:<18}{self.verdict:<9}{self.ari:5.2f}  {peers}  {self.seconds:.1f} s"
         )
 
@@ -113,26 +113,26 @@ def _stepmix(numbers: Any, texts: Any, k: int) -> Any:
 
 
 def main(count: int, first: int, peers: bool, jobs: int | None) -> int:
-    """Run so many seeds of every kind, and print the tables."""
+    """Run so many seeds of every recipe, and print the tables."""
     results: list[Result] = []
     for seed in range(first, first + count):
-        for kind in (*mixed.KINDS, *mixed.WITHOUT_GROUPS, *mixed.LIKE):
-            results.append(run(mixed.draw(kind, seed), peers, jobs))
+        for recipe in (*mixed.RECIPES, *mixed.WITHOUT_GROUPS, *mixed.LIKE):
+            results.append(run(mixed.draw(recipe, seed), peers, jobs))
             print(results[-1].line(), flush=True)
-    with_groups = [one for one in results if one.sample.kind in mixed.KINDS]
-    for title, chosen in (("generated tables with groups", with_groups), *_by_kind(results)):
+    with_groups = [one for one in results if one.sample.recipe in mixed.RECIPES]
+    for title, chosen in (("generated tables with groups", with_groups), *_by_recipe(results)):
         verdict = np.mean([one.with_verdict for one in chosen])
         mean = np.mean([one.ari for one in chosen])
         print(f"{title}: {len(chosen)} tables, mean {mean:.3f}, with the verdict {verdict:.3f}{_against(chosen)}")
-    bare = [one for one in results if one.sample.kind in mixed.WITHOUT_GROUPS]
+    bare = [one for one in results if one.sample.recipe in mixed.WITHOUT_GROUPS]
     alarms = sum(one.verdict == "clusters" for one in bare)
     print(f"without groups: {alarms} false alarms in {len(bare)} tables")
     return 0
 
 
-def _by_kind(results: list[Result]) -> Iterator[tuple[str, list[Result]]]:
-    for kind in (*mixed.KINDS, *mixed.LIKE):
-        yield kind, [one for one in results if one.sample.kind == kind]
+def _by_recipe(results: list[Result]) -> Iterator[tuple[str, list[Result]]]:
+    for recipe in (*mixed.RECIPES, *mixed.LIKE):
+        yield recipe, [one for one in results if one.sample.recipe == recipe]
 
 
 def _against(results: list[Result]) -> str:

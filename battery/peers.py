@@ -31,8 +31,8 @@ def _pairs(sizes: Ints) -> float:
 
 def peer_scores(X: Floats, labelings: tuple[Ints, ...]) -> dict[str, float]:
     """Score every peer, the best over the labelings."""
-    spread = X.std(axis=0)
-    Z = (X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    deviations = X.std(axis=0)
+    Z = (X - X.mean(axis=0)) / np.where(deviations > 0, deviations, 1.0)
     found = [_scores(Z, y) for y in labelings]
     return {name: max(one[name] for one in found) for name in PEERS}
 

@@ -56,7 +56,7 @@ def run_set(name: str, sample: Sample, *, peers: bool = True, given_k: bool = Tr
     begun = time.process_time()
     found = _quiet(sample.X, **settings)
     seconds = time.process_time() - begun
-    given = [_best(labelings, _quiet(sample.X, k=[k], **settings).labels) for k in sample.numbers if given_k]
+    known = [_best(labelings, _quiet(sample.X, k=[k], **settings).labels) for k in sample.numbers if given_k]
     return Record(
         name=name,
         rows=sample.X.shape[0],
@@ -68,7 +68,7 @@ def run_set(name: str, sample: Sample, *, peers: bool = True, given_k: bool = Tr
         confidence=found.confidence,
         ari=_best(labelings, found.labels),
         best_of_three=max(_best(labelings, labels) for labels in _shown(found)),
-        given_k=max(given) if given else None,
+        given_k=max(known) if known else None,
         oracle=max(_best(labelings, one.labels) for one in found.candidates.values()),
         peers=peer_scores(sample.X, labelings) if peers and labelings else {},
         seconds=seconds,

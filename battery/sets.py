@@ -1,7 +1,7 @@
 """The sets: a name, and how a seed makes it. A cluster is a connected mode of the density, of any shape.
 
 So one ring, one bent band, one sheet are sets *without* structure, like one Gaussian or one uniform box: there is
-nothing to part. Rows of background noise bear the label −1 and are not scored.
+nothing to separate. Rows of background noise bear the label −1 and are not scored.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from battery.shapes import (
 
 __all__ = ["HALVES", "STRUCTURED", "STRUCTURELESS", "draw"]
 
-HALVES = {"development": (0,), "test": (1,)}  # seeds; the choice was made while looking at the first half only
+HALVES = {"development": (0,), "test": (1,)}  # seeds; the choice was made on the first half only
 
 Recipe = Callable[[Rng], Set]
 
@@ -90,14 +90,14 @@ def _subspace(rng: Rng) -> Set:
 
 
 def _moons(rng: Rng, n: int, thick: float, count: int) -> Set:
-    parts = []
+    clusters = []
     for i in range(count):
         up = arc(rng, n, 0, 1, 1.0, thick)
         offset = np.array(
             [1.25 * i if count > 2 else i, 0.0]
         )  # further apart where the first and the third would touch
-        parts.append(up + offset if i % 2 == 0 else up * [1, -1] + offset + np.array([0, 0.45]))
-    return join(*parts)
+        clusters.append(up + offset if i % 2 == 0 else up * [1, -1] + offset + np.array([0, 0.45]))
+    return join(*clusters)
 
 
 def _spirals(rng: Rng, arms: int) -> Set:
@@ -133,10 +133,10 @@ def _tiles(rng: Rng) -> Set:
     """Draw uniform squares and discs of different sizes."""
     centres = apart(rng, 5, 2, 3.2)
     sizes = rng.uniform(0.6, 1.3, size=5)
-    parts: list[Floats] = []
+    clusters: list[Floats] = []
     for i, (c, r) in enumerate(zip(centres, sizes, strict=True)):
-        parts.append(c + r * (ball(rng, 180, 2) if i % 2 else rng.uniform(-1, 1, size=(180, 2))))
-    return join(*parts)
+        clusters.append(c + r * (ball(rng, 180, 2) if i % 2 else rng.uniform(-1, 1, size=(180, 2))))
+    return join(*clusters)
 
 
 def _boxes(rng: Rng) -> Set:
@@ -188,8 +188,8 @@ STRUCTURED: dict[str, Recipe] = {
     "subspace-12d": _subspace,
     "sizes-2d": lambda r: blobs(r, [900, 200, 60], 2, 6.0),
     "sizes-6d": lambda r: blobs(r, [700, 300, 100, 50], 6, 6.0),
-    "density-2d": lambda r: blobs(r, [250, 250, 250], 2, 6.5, spreads=[0.15, 0.5, 1.5]),
-    "density-4d": lambda r: blobs(r, [250, 250, 250, 250], 4, 6.0, spreads=[0.3, 0.5, 1.0, 1.3]),
+    "density-2d": lambda r: blobs(r, [250, 250, 250], 2, 6.5, deviations=[0.15, 0.5, 1.5]),
+    "density-4d": lambda r: blobs(r, [250, 250, 250, 250], 4, 6.0, deviations=[0.3, 0.5, 1.0, 1.3]),
     "overlap-2d-2": lambda r: _overlap(r, 2, 2, 400, 3.2),
     "overlap-2d-3": lambda r: _overlap(r, 3, 2, 300, 3.5),
     "overlap-5d-3": lambda r: _overlap(r, 3, 5, 300, 3.5),

@@ -30,9 +30,9 @@ Set = tuple[Floats, Labels]
 Rng = np.random.Generator
 
 
-def join(*parts: Floats) -> Set:
+def join(*clusters: Floats) -> Set:
     """Put clusters together, numbered in the order given."""
-    return np.concatenate(parts), np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+    return np.concatenate(clusters), np.repeat(np.arange(len(clusters)), [len(cluster) for cluster in clusters])
 
 
 def rotation(rng: Rng, d: int) -> Floats:
@@ -52,7 +52,7 @@ def apart(rng: Rng, k: int, d: int, distance: float) -> Floats:
     """Draw k centres at least `distance` apart, about as close together as that lets them be."""
     box = distance * max(1.0, 0.75 * k ** (1 / min(d, 3)))
     for tries in range(100_000):
-        centres = rng.uniform(0, box * (1 + tries / 2000), size=(k, d))  # the box grows slowly, until it has room
+        centres = rng.uniform(0, box * (1 + tries / 2000), size=(k, d))  # the box grows slowly, until all fit
         gaps = np.linalg.norm(centres[:, None] - centres, axis=2)  # (k, k)
         if k == 1 or gaps[~np.eye(k, dtype=bool)].min() >= distance:
             return centres
@@ -60,16 +60,16 @@ def apart(rng: Rng, k: int, d: int, distance: float) -> Floats:
 
 
 def blobs(
-    rng: Rng, sizes: list[int], d: int, distance: float, *, ratio: float = 1.0, spreads: list[float] | None = None
+    rng: Rng, sizes: list[int], d: int, distance: float, *, ratio: float = 1.0, deviations: list[float] | None = None
 ) -> Set:
     """Draw Gaussians at random positions; distances are in units of the largest standard deviation."""
-    spreads = [1.0] * len(sizes) if spreads is None else spreads
+    deviations = [1.0] * len(sizes) if deviations is None else deviations
     centres = apart(rng, len(sizes), d, distance)
-    parts = []
-    for size, centre, std in zip(sizes, centres, spreads, strict=True):
+    clusters = []
+    for size, centre, std in zip(sizes, centres, deviations, strict=True):
         turn = shape(rng, d, ratio) if ratio > 1 else np.eye(d)
-        parts.append(centre + std * rng.normal(size=(size, d)) @ turn.T)
-    return join(*parts)
+        clusters.append(centre + std * rng.normal(size=(size, d)) @ turn.T)
+    return join(*clusters)
 
 
 def student(rng: Rng, n: int, d: int, freedom: float) -> Floats:
@@ -90,7 +90,7 @@ def shell(rng: Rng, n: int, d: int, radius: float, thick: float) -> Floats:
 
 
 def arc(rng: Rng, n: int, begin: float, end: float, radius: float, thick: float) -> Floats:
-    """Draw from a part of a circle in the plane, angles in turns of π."""
+    """Draw from an arc of a circle in the plane, angles in turns of π."""
     angle = np.pi * rng.uniform(begin, end, size=n)
     return np.asarray(radius * np.c_[np.cos(angle), np.sin(angle)] + thick * rng.normal(size=(n, 2)))
 

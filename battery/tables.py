@@ -54,10 +54,10 @@ def calibration(records: Sequence[Record]) -> list[tuple[str, int, float, float]
 
 
 def false_alarms(records: Sequence[Record]) -> dict[str, tuple[int, int]]:
-    """Return by kind of set without clusters: false alarms, and sets."""
-    kinds = dict.fromkeys(r.name for r in records if not r.structured)
-    of = {kind: [r for r in records if r.name == kind and not r.structured] for kind in kinds}
-    return {kind: (sum(r.verdict != "none" for r in some), len(some)) for kind, some in of.items()}
+    """Return by recipe without clusters: false alarms, and sets."""
+    recipes = dict.fromkeys(r.name for r in records if not r.structured)
+    of = {recipe: [r for r in records if r.name == recipe and not r.structured] for recipe in recipes}
+    return {recipe: (sum(r.verdict != "none" for r in group), len(group)) for recipe, group in of.items()}
 
 
 def page(groups: dict[str, Sequence[Record]], machine: str) -> str:
@@ -70,7 +70,7 @@ def page(groups: dict[str, Sequence[Record]], machine: str) -> str:
         "`make battery` runs `knoll.compare` on sets with known clusters: those of battery/sets.py, each from two "
         "seeds, and tables and generated sets of scikit-learn, whose classes need not be clusters. None of them was "
         "trained on. Scores are adjusted Rand indices over the sets with clusters, the best over the reference "
-        "labelings. `knoll.compare` does not know the number of clusters unless the line says so. scikit-learn's "
+        "labelings. `knoll.compare` does not know the number of clusters unless the line states it. scikit-learn's "
         "methods see columns of unit variance. Rows of background noise are not scored; rows labelled as noise count "
         "as one more cluster. `python -m battery --data FOLDER` does the same for a folder of `*.data.gz` files with "
         "`*.labels0.gz` beside them. How the choice is made: "
@@ -88,9 +88,9 @@ def page(groups: dict[str, Sequence[Record]], machine: str) -> str:
     lines += ["", "## Confidence and real index", "", "| confidence | sets | mean confidence | real index |"]
     lines += ["|---|---:|---:|---:|"]
     lines += [f"| {name} | {count} | {mean:.2f} | {real:.2f} |" for name, count, mean, real in calibration(records)]
-    for group, some in groups.items():
-        lines += ["", f"## {group.capitalize()}", "", _header(), "|---|" + "---:|" * 3 + "---|---|" + "---:|" * 10]
-        lines += [_row(r) for r in some]
+    for title, members in groups.items():
+        lines += ["", f"## {title.capitalize()}", "", _header(), "|---|" + "---:|" * 3 + "---|---|" + "---:|" * 10]
+        lines += [_row(r) for r in members]
     return "\n".join(lines) + "\n"
 
 

@@ -1,7 +1,7 @@
 """``make judge``: draw sets, score their answers, train the judge, and write its tables.
 
-Sets are kept in build/judge, so that an interrupted run goes on. Kinds in `TEST_ONLY` are never trained on. Confidence
-is calibrated by kinds left out: four times the judge is trained without a quarter of the kinds of sets, and the curve
+Sets are kept in build/judge, so that a run can go on. Recipes of `TEST_ONLY` are never trained on; confidence
+is calibrated by recipes left out: four times the judge is trained without a quarter of the recipes, and the curve
 comes from its choices on those. The thresholds of the verdict come from the choices of the judge that ships, on draws
 without clusters that it was not trained on; ``--thresholds`` makes these anew for the tables that are there, and
 ``--alarms`` counts, on other draws, how often the verdict is wrong, and ``--without-two`` what it costs if two methods
@@ -34,27 +34,27 @@ ROOT = Path(__file__).resolve().parents[1]
 CACHE = ROOT / "build" / "judge"
 TABLES = ROOT / "src" / "knoll" / "comparison" / "judge.npz"
 DIGEST = ROOT / "battery" / "judge.sha256"
-_SEEDS = 80  # of each kind of sets
-_FOLDS = 4  # of kinds
+_SEEDS = 80  # of each recipe
+_FOLDS = 4  # of recipes
 _OF_ONE = 0.1  # weight of the answer that all rows are one cluster, of the weight of a set
 _DROPPED = 0.3  # share of the sets of which some methods are left out
 _NOT_NONE, _ALARMS = 0.04, 0.02  # shares of fresh sets without clusters with another verdict, and with "clusters"
 _FRESH = 5 * 10**5  # the first seed of the sets that the thresholds come from
-_FRESH_SEEDS = 60  # of each kind without clusters
+_FRESH_SEEDS = 60  # of each recipe without clusters
 _UNSEEN = 10**6  # the first seed of draws that neither trees nor thresholds come from
 _FOLDS_OF_SETS = 3
 _LEAVES, _ROUNDS = 31, 250
 
 
-def make_set(kind: str, seed: int) -> str:
+def make_set(recipe: str, seed: int) -> str:
     """Collect the answers of one set, if they are not there yet; return what went wrong."""
-    path = CACHE / f"{kind}-{seed}.npz"
+    path = CACHE / f"{recipe}-{seed}.npz"
     if path.exists():
         return ""
     try:
-        save(path, collect(draw(kind, seed), seed, drop=_DROPPED if seed < _FRESH else 0.0))
+        save(path, collect(draw(recipe, seed), seed, drop=_DROPPED if seed < _FRESH else 0.0))
     except Exception as error:
-        return f"{kind} {seed}: {type(error).__name__}: {error}"
+        return f"{recipe} {seed}: {type(error).__name__}: {error}"
     return ""
 
 
@@ -68,7 +68,7 @@ def made_judge(sets: Sequence[Collected], *, leaves: int = _LEAVES, rounds: int 
         leaves=leaves,
         rounds=rounds,
     )
-    structured = [one for one in sets if one.kind not in STRUCTURELESS]
+    structured = [one for one in sets if one.recipe not in STRUCTURELESS]
     order = train_order(
         np.concatenate([one.features for one in structured]),
         np.concatenate([np.round(GRADES * np.clip(one.ari, 0.0, 1.0)).astype(np.int64) for one in structured]),
@@ -87,15 +87,15 @@ def weights_of(answers: int) -> Floats:
 
 
 def folds_of_sets(sets: Sequence[Collected], count: int = _FOLDS_OF_SETS) -> list[Ints]:
-    """Divide the sets, of all kinds alike."""
+    """Divide the sets, of all recipes alike."""
     return [np.arange(fold, len(sets), count) for fold in range(count)]
 
 
-def folds_of_kinds(sets: Sequence[Collected], count: int) -> list[Ints]:
-    """Divide the sets by their kinds."""
-    kinds = sorted({one.kind for one in sets})
-    of = [set(kinds[fold::count]) for fold in range(count)]
-    return [np.flatnonzero([one.kind in some for one in sets]) for some in of]
+def folds_of_recipes(sets: Sequence[Collected], count: int) -> list[Ints]:
+    """Divide the sets by their recipes."""
+    recipes = sorted({one.recipe for one in sets})
+    of = [set(recipes[fold::count]) for fold in range(count)]
+    return [np.flatnonzero([one.recipe in group for one in sets]) for group in of]
 
 
 _SETS: list[Collected] = []  # of a worker
@@ -114,9 +114,9 @@ def choices_on_unseen(sets: Sequence[Collected], folds: Sequence[Ints], jobs: in
         return list(chain.from_iterable(workers.map(_choose_without, folds)))
 
 
-def calibrated(judge: Judge, of_kinds: Sequence[Choice]) -> Judge:
-    """Set the curve of the confidence by unseen kinds."""
-    good = [c for c in of_kinds if c.structured]
+def calibrated(judge: Judge, of_recipes: Sequence[Choice]) -> Judge:
+    """Set the curve of the confidence by unseen recipes."""
+    good = [c for c in of_recipes if c.structured]
     return replace(judge, curve=_curve(np.array([c.index for c in good]), np.array([c.ari for c in good])))
 
 
@@ -144,14 +144,14 @@ def make_sets(tasks: Sequence[tuple[str, int]], jobs: int) -> list[Collected]:
                 print(fault, file=sys.stderr, flush=True)
             if done % 50 == 0:
                 print(f"{done} of {len(tasks)} sets", flush=True)
-    paths = (CACHE / f"{kind}-{seed}.npz" for kind, seed in sorted(tasks))
+    paths = (CACHE / f"{recipe}-{seed}.npz" for recipe, seed in sorted(tasks))
     return [load(path) for path in paths if path.exists()]
 
 
 def keep(judge: Judge, jobs: int) -> Judge:
     """Set the thresholds, write the tables and their digest."""
-    kinds = [kind for kind in STRUCTURELESS if kind not in TEST_ONLY]
-    fresh = make_sets([(kind, _FRESH + seed) for seed in range(_FRESH_SEEDS) for kind in kinds], jobs)
+    recipes = [recipe for recipe in STRUCTURELESS if recipe not in TEST_ONLY]
+    fresh = make_sets([(recipe, _FRESH + seed) for seed in range(_FRESH_SEEDS) for recipe in recipes], jobs)
     bare = [choose(judge, one) for one in fresh]
     judge = with_thresholds(judge, bare)
     judge.save(TABLES)
@@ -162,8 +162,8 @@ def keep(judge: Judge, jobs: int) -> Judge:
 
 
 def alarms(count: int, jobs: int) -> str:
-    """Count wrong verdicts of the judge that ships on so many unseen draws of every kind without clusters."""
-    tasks = [(kind, _UNSEEN + seed) for seed in range(count) for kind in STRUCTURELESS]
+    """Count wrong verdicts of the judge that ships on so many unseen draws of every recipe without clusters."""
+    tasks = [(recipe, _UNSEEN + seed) for seed in range(count) for recipe in STRUCTURELESS]
     return alarm_table([choose(the_judge(), one) for one in make_sets(tasks, jobs)], the_judge())
 
 
@@ -197,12 +197,12 @@ def without_two(count: int, jobs: int) -> str:
 def main(arguments: list[str] | None = None) -> int:
     """Draw, train, write."""
     p = argparse.ArgumentParser(prog="python -m battery.train", description=__doc__)
-    p.add_argument("--seeds", type=int, default=_SEEDS, metavar="N", help=f"sets of each kind (default {_SEEDS})")
-    p.add_argument("--folds", type=int, default=_FOLDS, metavar="N", help=f"of the kinds (default {_FOLDS})")
+    p.add_argument("--seeds", type=int, default=_SEEDS, metavar="N", help=f"sets of each recipe (default {_SEEDS})")
+    p.add_argument("--folds", type=int, default=_FOLDS, metavar="N", help=f"of the recipes (default {_FOLDS})")
     p.add_argument("--jobs", type=int, default=2, metavar="N")
     p.add_argument("--thresholds", action="store_true", help="only the thresholds of the verdict")
-    p.add_argument("--alarms", type=int, metavar="N", help="only count wrong verdicts, on N draws of each kind")
-    p.add_argument("--without-two", type=int, metavar="N", help="only leave two methods out, on N draws of each kind")
+    p.add_argument("--alarms", type=int, metavar="N", help="only count wrong verdicts, on N draws of each recipe")
+    p.add_argument("--without-two", type=int, metavar="N", help="only leave two methods out, on N draws of each recipe")
     options = p.parse_args(arguments)
     if options.without_two:
         print(without_two(options.without_two, options.jobs))
@@ -214,15 +214,15 @@ def main(arguments: list[str] | None = None) -> int:
         keep(the_judge(), options.jobs)
         return 0
     sets = make_sets(
-        [(kind, seed) for seed in range(options.seeds) for kind in (*STRUCTURED, *STRUCTURELESS)], options.jobs
+        [(recipe, seed) for seed in range(options.seeds) for recipe in (*STRUCTURED, *STRUCTURELESS)], options.jobs
     )
-    known = [one for one in sets if one.kind not in TEST_ONLY]
-    of_kinds = choices_on_unseen(known, folds_of_kinds(known, options.folds), options.jobs)
+    known = [one for one in sets if one.recipe not in TEST_ONLY]
+    of_recipes = choices_on_unseen(known, folds_of_recipes(known, options.folds), options.jobs)
     of_sets = choices_on_unseen(known, folds_of_sets(known), options.jobs)
-    judge = keep(calibrated(made_judge(known), of_kinds), options.jobs)
-    print(report("kinds left out", of_kinds, judge))
+    judge = keep(calibrated(made_judge(known), of_recipes), options.jobs)
+    print(report("recipes left out", of_recipes, judge))
     print(report("sets left out", of_sets, judge))
-    print(report("kinds for tests", [choose(judge, one) for one in sets if one.kind in TEST_ONLY], judge))
+    print(report("recipes for tests", [choose(judge, one) for one in sets if one.recipe in TEST_ONLY], judge))
     return 0
 
 

@@ -38,7 +38,7 @@ Quality = Mapping[str, float]
 
 @dataclass(frozen=True)
 class Contestant:
-    """One way to do the work of a case, and the modules it needs."""
+    """One method to do the work of a case, and the modules it needs."""
 
     name: str
     run: Callable[[Data, int], Any]  # (data, threads) -> result for the judge

@@ -141,9 +141,9 @@ def main(names: list[str]) -> None:
         "",
     ]
     for name in names or STUDIES:
-        part = STUDIES[name]()
-        print("\n".join(part), flush=True)
-        lines += [*part, ""]
+        section = STUDIES[name]()
+        print("\n".join(section), flush=True)
+        lines += [*section, ""]
     if not names:
         TARGET.write_text("\n".join(lines), encoding="utf-8")
 

@@ -49,7 +49,7 @@ def describe() -> dict[str, str | int]:
 
 
 def missing(needs: Iterable[str]) -> list[str]:
-    """Those of ``needs`` that cannot be imported here (looked up, not imported)."""
+    """Those of ``needs`` that cannot be imported here (searched, not imported)."""
     absent = []
     for name in needs:
         try:

@@ -1,7 +1,7 @@
-"""The map of operators: how long each way to multiply by a Gaussian affinity takes, over n, d and σ, and what is taken.
+"""The map of operators: how long each product with a Gaussian affinity takes, over n, d and σ, and what is taken.
 
     python -m benchmarks.operators              the whole map, some minutes; writes docs/operators.md
-    python -m benchmarks.operators --rows 5000  a part of it, printed only; --write puts it into the page
+    python -m benchmarks.operators --rows 5000  a subset, printed only; --write puts it into the page
 
 A solve is modelled as the setting up of an operator and twelve applications to twelve columns: seconds of processor
 time, one thread, so that other work on the machine does not count. What would take longer than some seconds is
@@ -34,7 +34,7 @@ APPLICATIONS, WIDTH = 12, 12
 PAIRS = 3e8  # above these one application is estimated from fewer rows
 EXACT = ("stored", "tiles", "truncated")
 PROBE = 10_000  # rows for the test of the kernel's rank
-RANK, LEFT = 640, 1e-4  # of a factorisation, as the starts of a solve ask for it
+RANK, LEFT = 640, 1e-4  # of a factorisation, as the starts of a solve need it
 
 
 @dataclass(frozen=True)
@@ -88,10 +88,10 @@ def tiles(X: np.ndarray, sigma: float, cutoff: float = 0.0) -> Time:
     pairs: Any = operator.pairs
     if pairs <= PAIRS:
         return Time(setup, cpu(lambda: operator.apply(np.ones((len(X), WIDTH))))[0])
-    fewer = np.ascontiguousarray(X[: int(np.sqrt(PAIRS))])  # a random part: the rows have no order
-    part = Gaussian(sigma).operator(fewer, 1, cutoff)
-    took, _ = cpu(lambda: part.apply(np.ones((len(fewer), WIDTH))))
-    return Time(setup, took * float(pairs) / float(part.pairs), measured=False)  # type: ignore[attr-defined]
+    fewer = np.ascontiguousarray(X[: int(np.sqrt(PAIRS))])  # a random subset: the rows have no order
+    small = Gaussian(sigma).operator(fewer, 1, cutoff)
+    took, _ = cpu(lambda: small.apply(np.ones((len(fewer), WIDTH))))
+    return Time(setup, took * float(pairs) / float(small.pairs), measured=False)  # type: ignore[attr-defined]
 
 
 def truncated(X: np.ndarray, sigma: float) -> Time:
@@ -109,7 +109,7 @@ def cholesky(X: np.ndarray, sigma: float) -> Time | None:
     if 8 * len(X) * (RANK + 96) > 1 << 31:
         return None
     if len(X) > 2 * PROBE and cholesky(X[:PROBE], sigma) is None:
-        return None  # what a part of the rows refuses, all of them do, after a minute
+        return None  # what a subset of the rows refuses, all of them do, after a minute
     core: Any = Gaussian(sigma).operator(X, 1, Gaussian(sigma).cutoff(len(X)))
     begun = time.process_time()
     factor, _, left = core.core.pivoted_cholesky(min(RANK, len(X)), LEFT, 1)
@@ -120,7 +120,7 @@ def cholesky(X: np.ndarray, sigma: float) -> Time | None:
     return Time(setup, cpu(lambda: times(factor, inner(factor, B)))[0], note=f" (rank {factor.shape[1]})")
 
 
-WAYS: dict[str, Callable[[np.ndarray, float], Time | None]] = {
+OPERATORS: dict[str, Callable[[np.ndarray, float], Time | None]] = {
     "stored": stored,
     "tiles": tiles,
     "truncated": truncated,
@@ -152,23 +152,23 @@ class GridPoint:
 def visit(n: int, d: int, share: float) -> GridPoint:
     X = clouds(n, d)
     sigma = share * float(np.sqrt(X.var(axis=0).mean()))
-    found = {name: took for name, way in WAYS.items() if (took := way(X, sigma)) is not None}
+    found = {name: took for name, solve in OPERATORS.items() if (took := solve(X, sigma)) is not None}
     route = choose_route(Gaussian(sigma), X, "auto", 1, whole=False, owner="operators")
     return GridPoint(n, d, share, found, route.name, route.sketch)
 
 
-HEAD = ("n", "d", "σ / scale", *WAYS, "fastest exact", "auto takes", "auto / fastest")
+HEAD = ("n", "d", "σ / scale", *OPERATORS, "fastest exact", "auto takes", "auto / fastest")
 
 
 def row(point: GridPoint) -> list[str]:
-    cells = [str(point.times.get(name, "–")) for name in WAYS]
+    cells = [str(point.times.get(name, "–")) for name in OPERATORS]
     begun = "" if point.start == "none" else f", start by {point.start}"
     taken = f"{point.taken}{begun}"
     return [f"{point.n:,}", str(point.d), f"{point.share:g}", *cells, point.best, taken, f"{point.ratio:.2f}"]
 
 
 def rows_of(text: str) -> dict[tuple[int, int, float], list[str]]:
-    """Read the table of a page again: where, and what its cells say."""
+    """Read the table of a page again: where, and what its cells contain."""
     found = {}
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
@@ -185,13 +185,13 @@ def page(rows: dict[tuple[int, int, float], list[str]]) -> str:
         "# The map of operators",
         "",
         f"Seconds of processor time of one thread for a solve of {APPLICATIONS} applications to {WIDTH} columns, the "
-        "setting up included, by each way to multiply by a Gaussian affinity: eight clouds of deviation 1 whose "
-        "centres have deviation 3, σ over the scale of a column. The first three ways are exact to rounding; the other "
-        "two are what a solve may begin from ([decision 0016](decisions/0016-spectral.md)). ≈: estimated from fewer "
-        "rows. –: not to be had (more than 1 GB, more than 3 columns, not of low rank).",
+        "setting up included, by each method to multiply by a Gaussian affinity: eight clouds of deviation 1 whose "
+        "centres have deviation 3, σ over the scale of a column. The first three methods are exact to rounding; the "
+        "other two are what a solve may begin from ([decision 0016](decisions/0016-spectral.md)). ≈: estimated from "
+        "fewer rows. –: not to be had (more than 1 GB, more than 3 columns, not of low rank).",
         "",
         f'{date.today()}, {describe()["cpu"]}. At worst `operator="auto"` takes {max(ratios):.2f} times as long as the '
-        f"fastest exact way; in {close} of {len(ratios)} grid points at most a tenth longer. "
+        f"fastest exact method; in {close} of {len(ratios)} grid points at most a tenth longer. "
         "Written by `python -m benchmarks.operators`.",
         "",
         "| " + " | ".join(HEAD) + " |",
@@ -205,17 +205,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.operators", description=__doc__.split("\n")[0])
     parser.add_argument("--rows", type=int, nargs="*", help="these numbers of rows only")
     parser.add_argument("--columns", type=int, nargs="*", help="these numbers of columns only")
-    parser.add_argument("--write", action="store_true", help="put a part of the map into the page")
+    parser.add_argument("--write", action="store_true", help="put a subset of the map into the page")
     options = parser.parse_args()
-    part = bool(options.rows or options.columns)
-    rows = rows_of(PAGE.read_text(encoding="utf-8")) if part else {}
+    subset = bool(options.rows or options.columns)
+    rows = rows_of(PAGE.read_text(encoding="utf-8")) if subset else {}
     print(" ".join(f"{name:>14}" for name in HEAD), flush=True)
     for d in options.columns or COLUMNS:
         for n in options.rows or ROWS:
             for share in SHARES:
                 rows[d, n, share] = row(visit(n, d, share))
                 print(" ".join(f"{cell:>14}" for cell in rows[d, n, share]), flush=True)
-        if options.write or not part:  # as far as it has come
+        if options.write or not subset:  # as far as it has come
             PAGE.write_text(page(rows), encoding="utf-8")
 
 

@@ -23,13 +23,13 @@ import numpy as np
 _ROWS = 100_000  # that are made, and repeated
 
 
-def columns(kind: str) -> dict[str, np.ndarray]:
+def columns(contents: str) -> dict[str, np.ndarray]:
     """Return the columns of a table as texts or numbers."""
     rng = np.random.default_rng(0)
     found: dict[str, np.ndarray] = {
-        f"x{j}": rng.normal(0, 100, _ROWS).round(4) for j in range(8 if kind == "numbers" else 4)
+        f"x{j}": rng.normal(0, 100, _ROWS).round(4) for j in range(8 if contents == "numbers" else 4)
     }
-    if kind == "numbers":
+    if contents == "numbers":
         return found
     days = np.datetime64("2020-01-01") + rng.integers(0, 2000, (2, _ROWS))
     return found | {
@@ -40,13 +40,13 @@ def columns(kind: str) -> dict[str, np.ndarray]:
     }
 
 
-def write(path: Path, kind: str, megabytes: float) -> None:
+def write(path: Path, contents: str, megabytes: float) -> None:
     """Write a CSV of about this size."""
     import pyarrow as pa
     import pyarrow.csv
 
     out = pa.BufferOutputStream()
-    pa.csv.write_csv(pa.table(columns(kind)), out)
+    pa.csv.write_csv(pa.table(columns(contents)), out)
     head, _, body = out.getvalue().to_pybytes().partition(b"\n")
     with path.open("wb") as file:
         file.write(head + b"\n")
@@ -85,10 +85,10 @@ def main() -> None:
         print(json.dumps(measure(Path(options.one[0]), options.one[1])))
         return
     print(f"{'table':<10}{'reader':<10}{'wall s':>8}{'cpu s':>8}{'peak MB':>9}{'numbers MB':>12}")
-    for kind in ("numbers", "mixed"):
+    for contents in ("numbers", "mixed"):
         with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / f"{kind}.csv"
-            write(path, kind, options.megabytes)
+            path = Path(folder) / f"{contents}.csv"
+            write(path, contents, options.megabytes)
             for reader in ("pyarrow", "knoll"):
                 command = [sys.executable, "-m", "benchmarks.reading", "--one", str(path), reader]
                 runs = [
@@ -96,7 +96,7 @@ def main() -> None:
                     for _ in range(options.runs)
                 ]
                 middle = {name: float(np.median([run[name] for run in runs])) for name in runs[0]}
-                print(f"{kind:<10}{reader:<10}{middle['wall']:>8.2f}{middle['cpu']:>8.2f}{middle['peak']:>9.0f}"
+                print(f"{contents:<10}{reader:<10}{middle['wall']:>8.2f}{middle['cpu']:>8.2f}{middle['peak']:>9.0f}"
                       f"{middle['numbers']:>12.0f}", flush=True)  # fmt: skip
 
 

@@ -42,7 +42,7 @@ from knoll.spectral.solve import solve
 SCALINGS = ("unit", "degree", "none")
 PARTITIONS = ("kmeans", "discretize", "cluster_qr")
 SEEDS = (0, 1, 2)
-ROWS = 300  # of a table, unless --rows says otherwise; larger ones are sampled
+ROWS = 300  # of a table, without --rows; larger ones are sampled
 HALVES = ("development", "judging")
 PEER = "scikit-learn"
 BATTERY = (
@@ -52,7 +52,7 @@ BATTERY = (
 )  # fmt: skip
 
 Table = tuple[np.ndarray, np.ndarray | None, int]  # rows, labels, k
-Given = tuple[Any, np.ndarray | None, int]  # graph, labels, k
+Precomputed = tuple[Any, np.ndarray | None, int]  # graph, labels, k
 
 
 @dataclass(frozen=True)
@@ -152,8 +152,8 @@ def _of_folder(folder: Path) -> dict[str, Callable[[], Table]]:
 # ---- graphs that are given -------------------------------------------------------------------------------------------
 
 
-def _photograph(name: str, top: int, left: int) -> Given:
-    """Link the pixels of a part of a photograph to their neighbours, by how alike they are."""
+def _photograph(name: str, top: int, left: int) -> Precomputed:
+    """Link the pixels of a detail of a photograph to their neighbours, by how alike they are."""
     picture = datasets.load_sample_image(name).mean(axis=2)[top : top + 320, left : left + 400]
     picture = picture.reshape(40, 8, 50, 8).mean(axis=(1, 3))
     graph = img_to_graph(picture)
@@ -161,7 +161,7 @@ def _photograph(name: str, top: int, left: int) -> Given:
     return scipy.sparse.csr_array(graph), None, 12
 
 
-def _blocks(name: str, sizes: list[int], inside: float, outside: float, hubs: float = 0.0) -> Given:
+def _blocks(name: str, sizes: list[int], inside: float, outside: float, hubs: float = 0.0) -> Precomputed:
     """Draw a stochastic block model; `hubs` spreads the expected degrees (log-normal)."""
     rng = _generator(name)
     labels = np.repeat(np.arange(len(sizes)), sizes)
@@ -171,14 +171,14 @@ def _blocks(name: str, sizes: list[int], inside: float, outside: float, hubs: fl
     return scipy.sparse.csr_array((upper | upper.T).astype(float)), labels, len(sizes)
 
 
-def _geometric(name: str, n: int, radius: float, d: int, k: int) -> Given:
+def _geometric(name: str, n: int, radius: float, d: int, k: int) -> Precomputed:
     """Link random points of the unit cube that lie within a radius."""
     X = _generator(name).random((n, d))
     near = (pairwise_distances(X) < radius) & ~np.eye(n, dtype=bool)
     return scipy.sparse.csr_array(near.astype(float)), None, k
 
 
-def _network(name: str) -> Given:
+def _network(name: str) -> Precomputed:
     import networkx as nx  # optional
 
     match name:
@@ -205,7 +205,7 @@ def _network(name: str) -> Given:
     return nx.to_scipy_sparse_array(graph, dtype=float, format="csr"), labels, len(communities)
 
 
-def _given() -> dict[str, Callable[[], Given]]:
+def _precomputed() -> dict[str, Callable[[], Precomputed]]:
     return {
         "china-temple": lambda: _photograph("china.jpg", 20, 40),
         "china-trees": lambda: _photograph("china.jpg", 100, 230),
@@ -365,17 +365,17 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--verbose", action="store_true", help="print every graph")
     options = parser.parse_args(arguments)
     partitions = options.partitions.split(",")
-    own, given = _tables(), _given()
+    own, precomputed = _tables(), _precomputed()
     read = _of_folder(options.folder) if options.folder else {}
-    recipes, halves = own | read, halves_of(own, given, read)
+    recipes, halves = own | read, halves_of(own, precomputed, read)
     results: list[Result] = []
-    for name in sorted([*recipes, *given]):
+    for name in sorted([*recipes, *precomputed]):
         if not _matches(name, options.sets):
             continue
         try:
             graphs = (
-                [Graph("precomputed, sparse", name, "given", *_twice(given[name]()))]
-                if name in given
+                [Graph("precomputed, sparse", name, "given", *_twice(precomputed[name]()))]
+                if name in precomputed
                 else list(_of_rows(name, _sampled(recipes[name](), name, options.rows)))
             )
         except ImportError as error:
@@ -400,8 +400,8 @@ def _matches(name: str, globs: str) -> bool:
     return any(fnmatch.fnmatch(name, glob.strip()) for glob in globs.split(";" if ";" in globs else ","))
 
 
-def _twice(given: Given) -> tuple[Any, dict[str, Any], Any, Any, int]:
-    A, labels, k = given
+def _twice(graph: Precomputed) -> tuple[Any, dict[str, Any], Any, Any, int]:
+    A, labels, k = graph
     return A, {"affinity": "precomputed"}, A, labels, k
 
 

@@ -96,9 +96,9 @@ _INTRODUCTION = """\
 Made by `make bench`; `make bench CASES=gaussian*` renews some rows. Do not edit by hand.
 
 Each timed run is a fresh process that loads the same stored data, with the same number of threads for
-everybody; the contestants take turns, and medians are compared. *Seconds* are the median and half the spread.
+everybody; the contestants take turns, and medians are compared. *Seconds* are the median and half the range.
 *Ratio* stands on the peer's row: how many times as fast knoll is. One evaluator in float64 judges every
 answer (*check*), and where knoll's answer is worse the ratio is not shown; errors below a few roundings of the
-data's own kind of number (float32 in, float32 out) count as equal. A spread beyond ± 30 % says that the machine was
+data's own dtype (float32 in, float32 out) count as equal. A range beyond ± 30 % means that the machine was
 busy, not how fast anybody is. *Peak MB* is memory beyond the loaded data.
 """

@@ -1,7 +1,7 @@
 """How many splits of a density tree are ties, and what shuffled rows change: ``python -m benchmarks.ties``.
 
 A split is a node with at least two children of ``min_cluster_size`` rows. Where it has a third child at its height,
-a tree of binary joins takes them in some order, and parts that are too small to be clusters may be counted with one or
+a tree of binary joins takes them in some order, and subtrees too small to be clusters may be counted with one or
 the other. Labels are compared after the best matching of clusters.
 
     python -m benchmarks.ties        writes docs/ties.md: the share of splits that are ties, and labels that change
@@ -84,7 +84,7 @@ def rows_changed(first: np.ndarray, second: np.ndarray) -> int:
 
 
 def shuffled(X: np.ndarray, fit: Labeller, shuffles: int) -> str:
-    """Fit shuffled rows, and say how many labels change at most, and how often the number of clusters does."""
+    """Fit shuffled rows, and report how many labels change at most, and how often the number of clusters does."""
     rng = np.random.default_rng(0)
     labels = fit(X)
     worst = other = 0
@@ -106,18 +106,18 @@ def page(rows: int, few: int, shuffles: int) -> list[str]:
         "",
     ]
     lines += [
-        f"A split joins two or more parts of at least {SIZE} rows (min_samples = min_cluster_size = {SIZE}). Where a "
-        "third part meets them at the same height, a tree of binary joins takes the three in some order; the density "
-        "tree joins them at once. The data are continuous: no two distances are equal.",
+        f"A split joins two or more subtrees of at least {SIZE} rows (min_samples = min_cluster_size = {SIZE}). Where "
+        "a third subtree joins them at the same height, a tree of binary joins takes the three in some order; the "
+        "density tree joins them at once. The data are continuous: no two distances are equal.",
         "",
     ]
     counted = []
     for name, X in tables(rows).items():
         splits, tied = tied_splits(X)
         counted.append((name, splits, tied, f"{100 * tied / splits:.1f}" if splits else "–"))
-    lines += table((f"{rows} rows", "splits", "with a third part", "%"), counted)
-    said = "matched with those of the rows in order: the most rows that changed; how often the number of clusters did."
-    lines += ["", f"Labels after {shuffles} shuffles of {few} rows, {said}", ""]
+    lines += table((f"{rows} rows", "splits", "with a third subtree", "%"), counted)
+    caption = "matched with those of the rows in order: most rows changed; how often the number of clusters did."
+    lines += ["", f"Labels after {shuffles} shuffles of {few} rows, {caption}", ""]
     changed = []
     for name, X in tables(few).items():
         for method in ("eom", "leaf"):

@@ -1,6 +1,6 @@
 """One timed run of one contestant, in the fresh process that the runner started for it.
 
-Order: load the data, import what the contestant needs, warm up if the case asks for it, reset the memory
+Order: load the data, import what the contestant needs, warm up if the case requires it, reset the memory
 mark, start the clock, run, stop the clock, read the peak, and only then let the case's judge see the result.
 """
 
@@ -33,7 +33,7 @@ def save_data(data: Data, folder: Path) -> None:
 
 
 def timed(case: Case, contestant: Contestant, data: Data, threads: int) -> dict[str, object]:
-    """Run the contestant on the data and say how long, how much memory, and how good."""
+    """Run the contestant on the data and report how long, how much memory, and how good."""
     began = time.time()
     for module in contestant.needs:
         importlib.import_module(module)

@@ -14,7 +14,7 @@ customers = {
 points = np.column_stack([np.log(customers["spend"]), np.sqrt(customers["visits"])])
 model = knoll.GaussianMixture(3, random_state=0).fit(points)
 
-# the city was not used: it is described, and no rule asks for it
+# the city was not used: it is described, and no rule uses it
 found = knoll.explain(model.labels_, customers, used=["spend", "visits"], points=points)
 print(found)
 print(found.to_sql(table="customers", use_names=True))

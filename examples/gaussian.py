@@ -1,4 +1,4 @@
-"""One Gaussian: fit it, ask it questions, draw it.
+"""One Gaussian: fit it, query it, draw it.
 
 python examples/gaussian.py               prints
 python examples/gaussian.py picture.png   also draws

@@ -10,7 +10,7 @@ import numpy as np
 
 from knoll import KMeans, datasets, metrics, plots
 
-# 1500 points in the plane, drawn from a mixture of three Gaussians; data.y says which one each came from.
+# 1500 points in the plane, drawn from a mixture of three Gaussians; data.y reports which one each came from.
 data = datasets.load("x1500")
 k = len(np.unique(data.y))
 
@@ -34,7 +34,7 @@ weighted = KMeans(k, random_state=0).fit(data.X, sample_weight=weights)
 repeated = KMeans(k, random_state=0).fit(np.repeat(data.X, weights, axis=0))
 assert (weighted.cluster_centers_ == repeated.cluster_centers_).all()
 
-# Data that comes in pieces: exactly, in several passes over them (the order of rows plays no part), or roughly, in one.
+# Data in pieces: exactly, in several passes over them (the order of rows does not matter), or roughly, in one.
 pieces = [data.X[i::8] for i in range(8)]
 exact = KMeans(k, random_state=0).fit_blocks(lambda: pieces)
 assert (exact.cluster_centers_ == KMeans(k, random_state=0).fit(data.X).cluster_centers_).all()

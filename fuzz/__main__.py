@@ -62,14 +62,14 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--cases", type=int, default=None, help="for each family, instead of seconds")
     p.add_argument("--seed", type=int, default=None, help="of the first case (default: drawn, and printed)")
     p.add_argument("--jobs", type=int, default=1, help="families at a time (default: 1)")
-    p.add_argument("--inside", default=None, help=argparse.SUPPRESS)  # the file where a family tells its seed
+    p.add_argument("--inside", default=None, help=argparse.SUPPRESS)  # the file where a family records its seed
     return p
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the families, each in a process of its own, so that a crash of one is a failure and no more."""
     options = parser().parse_args(arguments)
-    names = [word.strip() for word in options.families.split(",") if word.strip()] or [*FAMILIES, *SEARCHES]
+    names = [name.strip() for name in options.families.split(",") if name.strip()] or [*FAMILIES, *SEARCHES]
     if unknown := [name for name in names if name not in FAMILIES and name not in SEARCHES]:
         print(f"no family is called {unknown[0]!r}; they are {', '.join((*FAMILIES, *SEARCHES))}", file=sys.stderr)
         return 2

@@ -36,7 +36,7 @@ LIMIT = 20.0  # seconds for a call
 START_LIMIT = 300.0  # seconds for imports, which take long under sanitizers
 REFUSALS = (TypeError, ValueError, MemoryError, OverflowError)
 VALID, ACCEPTED, REFUSED, WRONG = range(4)  # columns of the counts
-# Arguments (their numbers) that say how much is to be done: more than this is not wrong, only long.
+# Arguments (their numbers) that set how much is to be done: more than this is not wrong, only long.
 AMOUNTS = {
     "LloydMemory": {0: 10**5, 1: 100, 2: 1000},
     "ascend": {6: 1000},
@@ -99,11 +99,11 @@ def prepared(core: types.ModuleType, seed: Seed) -> Any:
 def changed(seed: Seed, rng: np.random.Generator) -> tuple[list[Any], list[str]]:
     """Make arguments of a seed wrong; keyword arguments follow the others."""
     args = [copied(a) for a in (*seed.args, *seed.kwargs.values())]
-    words = mutate(args, rng)
+    changes = mutate(args, rng)
     for i, most in AMOUNTS.get(seed.name, {}).items():
         if i < len(args) and type(args[i]) is int:
             args[i] = min(args[i], most)
-    return args, words
+    return args, changes
 
 
 class Calls:
@@ -112,7 +112,7 @@ class Calls:
     def __init__(self, seeds: dict[str, list[Seed]], names: list[str], seed: int) -> None:
         self.names, self.seed = names, seed
         self.seeds = [seeds.get(name, []) for name in names]
-        self.valid = [(f, s) for f, some in enumerate(self.seeds) for s in some]
+        self.valid = [(f, s) for f, own in enumerate(self.seeds) for s in own]
 
     def at(self, number: int) -> tuple[int, Seed, list[Any], list[str]]:
         """Return the function, the seed, the arguments and how these were changed."""
@@ -121,17 +121,17 @@ class Calls:
             return function, seed, [copied(a) for a in (*seed.args, *seed.kwargs.values())], []
         rng = np.random.default_rng([self.seed, number])
         function = number % len(self.names)
-        some = self.seeds[function]
-        seed = some[int(rng.integers(len(some)))] if some else Seed(self.names[function], ())
+        seeds = self.seeds[function]
+        seed = seeds[int(rng.integers(len(seeds)))] if seeds else Seed(self.names[function], ())
         return function, seed, *changed(seed, rng)
 
     def describe(self, number: int) -> str:
-        """Say what call this is."""
-        function, seed, args, words = self.at(number)
+        """Describe the call."""
+        function, seed, args, changes = self.at(number)
         shown = ", ".join(
             f"{a.dtype}{list(a.shape)}" if isinstance(a, np.ndarray) else repr(a) for a in (*args,)
         )  # fmt: skip
-        how = "; ".join(words) or "unchanged"
+        how = "; ".join(changes) or "unchanged"
         made = "" if seed.owner is None else " of an instance"
         return f"call {number} of seed {self.seed}: {self.names[function]}{made}({shown}): {how}"
 
@@ -181,14 +181,14 @@ class Worker:
 
     def __init__(self, core: str | None, preload: str | None, seeds: str, seed: int, first: int, folder: Path) -> None:
         self.errors = folder / "errors.txt"
-        words = [sys.executable, "-m", "fuzz.bindings", "--work", str(first), "--seeds", seeds, "--seed", str(seed)]
-        words += ["--board", str(folder / "board")] + (["--core", core] if core else [])
+        command = [sys.executable, "-m", "fuzz.bindings", "--work", str(first), "--seeds", seeds, "--seed", str(seed)]
+        command += ["--board", str(folder / "board")] + (["--core", core] if core else [])
         root = Path(__file__).parents[1]
         with self.errors.open("wb") as out:
             environment = {**os.environ, "PYTHONPATH": str(root), "PYTHONMALLOC": "malloc"}
             if preload:
                 environment["LD_PRELOAD"] = preload
-            self.process = subprocess.Popen(words, stdout=out, stderr=out, cwd=root, env=environment)
+            self.process = subprocess.Popen(command, stdout=out, stderr=out, cwd=root, env=environment)
 
     def end(self) -> None:
         """End the process."""
@@ -248,12 +248,12 @@ def main(
             spent, how = watch(worker, board, max(left, 1.0))
             worker.end()
             left -= spent
-            said = worker.errors.read_text(errors="replace")
+            output = worker.errors.read_text(errors="replace")
             if board[0] < 0:
-                raise RuntimeError(f"the worker did not begin: {how}\n{said}")
+                raise RuntimeError(f"the worker did not begin: {how}\n{output}")
             first = int(board[0]) + 1
-            if how is not None and not any(words in said for words in TOO_LARGE):
-                result.faults.append(f"{how}: {calls.describe(first - 1)}\n{said[-4000:]}")
+            if how is not None and not any(phrase in output for phrase in TOO_LARGE):
+                result.faults.append(f"{how}: {calls.describe(first - 1)}\n{output[-4000:]}")
                 if len(result.faults) >= most_faults:
                     break
         result.counts = np.array(result.counts)

@@ -1,6 +1,6 @@
 """Changes that make a valid call wrong, or unusual: lengths, strides, dtypes, contents, aliasing, numbers, None.
 
-A mutation takes the list of a call's arguments and a random generator, changes some of them and says what it did; it
+A mutation takes the list of a call's arguments and a random generator, changes some of them and reports what it did; it
 returns None where it does not apply. Every array is a copy that the call may write to.
 """
 
@@ -34,7 +34,7 @@ FLOATS = [
     1.7e308,
     -1.7e308,
 ]
-WORDS = [
+TEXTS = [
     "", "auto", "tree", "tiles", "grid", "euclidean", "manhattan", "chebyshev", "minkowski", "cosine", "haversine",
     "closest", "first", "noise", "rbf", "heaviside", "poly", "linear", "lloyd", "hamerly", "elkan", "nonsense", "\0",
 ]  # fmt: skip
@@ -115,39 +115,39 @@ def other_dtype(args: Arguments, rng: Generator) -> str | None:
 
 def strided(array: Any, rng: Generator) -> tuple[Any, str]:
     """Lay the same values out otherwise."""
-    way = pick(rng, ["steps", "negative", "fortran", "reversed axes", "zero", "overlapping rows", "large"])
+    layout = pick(rng, ["steps", "negative", "fortran", "reversed axes", "zero", "overlapping rows", "large"])
     if array.ndim == 0:
         return array, "as it was"
-    if way == "fortran":
-        return np.asfortranarray(array), way
-    if way == "negative":
+    if layout == "fortran":
+        return np.asfortranarray(array), layout
+    if layout == "negative":
         axis = int(rng.integers(array.ndim))
-        return np.flip(np.flip(array, axis).copy(), axis), way
-    if way == "reversed axes":
-        return np.flip(np.flip(array).copy()), way
-    if way == "zero" and array.size:
+        return np.flip(np.flip(array, axis).copy(), axis), layout
+    if layout == "reversed axes":
+        return np.flip(np.flip(array).copy()), layout
+    if layout == "zero" and array.size:
         strides = tuple(0 if rng.random() < 0.6 else s for s in array.strides)
-        return np.lib.stride_tricks.as_strided(array, strides=strides, writeable=True), way
-    if way == "overlapping rows" and array.ndim == 2 and array.size:
+        return np.lib.stride_tricks.as_strided(array, strides=strides, writeable=True), layout
+    if layout == "overlapping rows" and array.ndim == 2 and array.size:
         flat = np.resize(array, sum(array.shape))
         step = flat.strides[0]
-        return np.lib.stride_tricks.as_strided(flat, array.shape, (step, step), writeable=True), way
-    factor = 1000 if way == "large" and array.size < 5000 else int(rng.integers(2, 5))
+        return np.lib.stride_tricks.as_strided(flat, array.shape, (step, step), writeable=True), layout
+    factor = 1000 if layout == "large" and array.size < 5000 else int(rng.integers(2, 5))
     axis = int(rng.integers(array.ndim))
     shape = list(array.shape)
     shape[axis] *= factor
     whole = np.zeros(shape, array.dtype)
     cut = tuple(slice(None, None, factor if a == axis else None) for a in range(array.ndim))
     whole[cut] = array
-    return whole[cut], f"{way} of {factor} along axis {axis}"
+    return whole[cut], f"{layout} of {factor} along axis {axis}"
 
 
 def other_strides(args: Arguments, rng: Generator) -> str | None:
     """Give an array strides of any sign and size, or zero."""
     if (i := one_array(args, rng)) is None:
         return None
-    args[i], words = strided(args[i], rng)
-    return f"argument {i}: strides, {words}"
+    args[i], change = strided(args[i], rng)
+    return f"argument {i}: strides, {change}"
 
 
 def unaligned(args: Arguments, rng: Generator) -> str | None:
@@ -155,8 +155,8 @@ def unaligned(args: Arguments, rng: Generator) -> str | None:
     if (i := one_array(args, rng)) is None or args[i].dtype.hasobject or args[i].ndim == 0:
         return None
     array = np.ascontiguousarray(args[i])
-    room = np.zeros(array.nbytes + 1, np.uint8)
-    moved = room[1:].view(array.dtype).reshape(array.shape)
+    buffer = np.zeros(array.nbytes + 1, np.uint8)
+    moved = buffer[1:].view(array.dtype).reshape(array.shape)
     moved[...] = array
     args[i] = moved
     return f"argument {i}: unaligned"
@@ -172,16 +172,16 @@ def read_only(args: Arguments, rng: Generator) -> str | None:
 
 
 def same_memory(args: Arguments, rng: Generator) -> str | None:
-    """Let two arrays overlap, whole or in part, whatever their dtypes."""
+    """Let two arrays overlap, wholly or partially, whatever their dtypes."""
     found = [i for i in arrays_of(args, 1) if not args[i].dtype.hasobject and args[i].ndim]
     if len(found) < 2:
         return None
     i, j = (int(k) for k in rng.choice(found, 2, replace=False))
     a, b = np.ascontiguousarray(args[i]), np.ascontiguousarray(args[j])
     shift = int(pick(rng, [0, 0, 0, 8, 16, 64, max(a.nbytes // 2 // 8 * 8, 0)]))
-    room = np.zeros(max(a.nbytes, b.nbytes + shift) + 16, np.uint8)
-    first = room[: a.nbytes].view(a.dtype).reshape(a.shape)
-    second = room[shift : shift + b.nbytes].view(b.dtype).reshape(b.shape)
+    buffer = np.zeros(max(a.nbytes, b.nbytes + shift) + 16, np.uint8)
+    first = buffer[: a.nbytes].view(a.dtype).reshape(a.shape)
+    second = buffer[shift : shift + b.nbytes].view(b.dtype).reshape(b.shape)
     if rng.random() < 0.5:
         second[...] = b
         first[...] = a
@@ -227,7 +227,7 @@ def shuffled(args: Arguments, rng: Generator) -> str | None:
 
 
 def other_number(args: Arguments, rng: Generator) -> str | None:
-    """Change a number, a truth value or a word."""
+    """Change a number, a truth value or a text."""
     found = [i for i, a in enumerate(args) if isinstance(a, bool | int | float | str | tuple)]
     if not found:
         return None
@@ -238,7 +238,7 @@ def other_number(args: Arguments, rng: Generator) -> str | None:
         other_number(changed, rng)
         args[i] = tuple(changed)
     elif isinstance(old, str):
-        args[i] = pick(rng, WORDS)
+        args[i] = pick(rng, TEXTS)
     elif isinstance(old, bool):
         args[i] = not old
     elif isinstance(old, int):
@@ -285,16 +285,16 @@ _SHARES = np.array([share for _, share in MUTATIONS]) / sum(share for _, share i
 
 
 def mutate(args: Arguments, rng: Generator) -> list[str]:
-    """Change some of the arguments in place; say how."""
-    said: list[str] = []
+    """Change some of the arguments in place; return how."""
+    changes: list[str] = []
     for _ in range(20):
         mutation = MUTATIONS[int(rng.choice(len(MUTATIONS), p=_SHARES))][0]
         try:
-            words = mutation(args, rng)
+            change = mutation(args, rng)
         except Exception:  # NumPy's own: a second change may not apply to what the first has made, such as dates
             continue
-        if words is not None:
-            said.append(words)
-        if said and rng.random() < 0.6:
+        if change is not None:
+            changes.append(change)
+        if changes and rng.random() < 0.6:
             break
-    return said
+    return changes

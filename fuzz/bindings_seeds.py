@@ -1,6 +1,6 @@
 """Valid calls of `knoll._core`, from which the fuzz of the bindings starts.
 
-Calls are recorded: small fits run with a proxy in the place of `knoll._core` that keeps a copy of the arguments of each
+Calls are recorded: small fits run with a proxy for `knoll._core` that keeps a copy of the arguments of each
 call. So every function that the package uses has seeds with arguments as they really are. What no fit reaches has
 seeds of its own in `by_hand`.
 
@@ -46,7 +46,7 @@ class Seed:
     before: list[Seed] = field(default_factory=list)
 
     def key(self) -> tuple[Any, ...]:
-        """Tell apart calls that may take different paths; equal keys are recorded once."""
+        """Distinguish calls that may take different paths; equal keys are recorded once."""
         owner = () if self.owner is None else self.owner.key()
         return (self.name, owner, len(self.before), *(sketch(a) for a in (*self.args, *self.kwargs.values())))
 
@@ -384,7 +384,7 @@ def record() -> tuple[Recorder, list[str]]:
 
 
 def targets(core: types.ModuleType) -> list[str]:
-    """List every function, class, method and property of the module that takes part."""
+    """List every function, class, method and property of the module that is called."""
     names = [n for n, value in vars(core).items() if callable(value) and not n.startswith("_") and n not in LEFT_OUT]
     members = [f"{c}.{m}" for c in CLASSES for m in vars(getattr(core, c)) if not m.startswith("_")]
     return sorted(names + members)

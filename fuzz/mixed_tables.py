@@ -22,19 +22,19 @@ def _none(rng: Rng, X: Floats) -> Bools:
     return np.zeros(X.shape, dtype=bool)
 
 
-def _some(rng: Rng, X: Floats) -> Bools:
+def _entries(rng: Rng, X: Floats) -> Bools:
     share = float(rng.choice([0.05, 0.2, 0.6]))
     return rng.random(X.shape) < share
 
 
 def _whole_rows(rng: Rng, X: Floats) -> Bools:
     rows: Bools = rng.random((len(X), 1)) < 0.2
-    return rows | _some(rng, X)
+    return rows | _entries(rng, X)
 
 
 def _whole_columns(rng: Rng, X: Floats) -> Bools:
     columns: Bools = rng.random((1, X.shape[1])) < 0.4
-    return columns | _some(rng, X)
+    return columns | _entries(rng, X)
 
 
 def _all_but_one_row(rng: Rng, X: Floats) -> Bools:
@@ -50,7 +50,7 @@ def _everything(rng: Rng, X: Floats) -> Bools:
 # Which values are missing, with how often it is drawn.
 MISSING: dict[str, tuple[float, Callable[[Rng, Floats], Any]]] = {
     "none": (3.0, _none),
-    "some": (5.0, _some),
+    "some": (5.0, _entries),
     "whole rows": (1.5, _whole_rows),
     "whole columns": (1.0, _whole_columns),
     "all but one row": (0.3, _all_but_one_row),

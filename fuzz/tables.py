@@ -158,7 +158,7 @@ def _shifted(rng: Rng, X: Floats) -> Floats:
     return X + 10.0 ** rng.uniform(3, 300)
 
 
-def _some_entries(rng: Rng, X: Floats) -> Floats:
+def _few_entries(rng: Rng, X: Floats) -> Floats:
     chosen = rng.random(X.shape) < 0.15
     return np.where(chosen, _times(X, rng.uniform(-323, 308, size=X.shape)), X)
 
@@ -179,7 +179,7 @@ MAGNITUDES: dict[str, Callable[[Rng, Floats], Floats]] = {
     "least numbers": _least_numbers,
     "squares underflow": _squares_underflow,
     "shifted": _shifted,
-    "some entries": _some_entries,
+    "some entries": _few_entries,
 }
 
 

@@ -78,10 +78,10 @@ def _setting(cases: list[dict[str, Any]]) -> str:
 
 def redrawn(text: str, cases: dict[str, Any]) -> str:
     """Return README with the table of these cases."""
-    head, _, rest = text.partition(BEGIN)
-    _, end, tail = rest.partition(END)
+    head, _, after = text.partition(BEGIN)
+    _, end, tail = after.partition(END)
     if not end:
-        raise SystemExit(f"README.md has no place for the table: {BEGIN} … {END}")
+        raise SystemExit(f"README.md has no marks for the table: {BEGIN} … {END}")
     return f"{head}{BEGIN}\n{table(cases)}\n{END}{tail}"
 
 

@@ -38,8 +38,8 @@ def _limits() -> str:
 
 def redrawn(text: str, drawn: str) -> str:
     """Return the page with these tables."""
-    head, _, rest = text.partition(BEGIN)
-    _, end, tail = rest.partition(END)
+    head, _, after = text.partition(BEGIN)
+    _, end, tail = after.partition(END)
     if not end:
         raise SystemExit(f"{PAGE} has no markers of the tables: {BEGIN} … {END}")
     return f"{head}{BEGIN}\n{drawn}\n{END}{tail}"

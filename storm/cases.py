@@ -44,8 +44,8 @@ def rows_in(folder: Path, n: int, d: int = 8, files: int = 12) -> tuple[Any, Any
     """Write rows to files; return them, and the files as blocks."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, d)) + 4 * rng.integers(0, 3, size=(n, 1))
-    for number, part in enumerate(np.array_split(X, files)):
-        np.save(folder / f"part-{number:02}.npy", part)
+    for number, chunk in enumerate(np.array_split(X, files)):
+        np.save(folder / f"part-{number:02}.npy", chunk)
     return X, knoll.blocks.open(f"{folder}/part-*.npy")
 
 

@@ -27,7 +27,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # begun by nohup or with 
 
 @pytest.fixture(scope="session")
 def tour_page(tmp_path_factory):
-    """The tour's page, made once for all who read it; certificates for the smallest data alone, the rest is whole."""
+    """The tour's page, made once for all who read it; certificates for the smallest data alone, all else is whole."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -48,23 +48,23 @@ def tour_page(tmp_path_factory):
 def warm_server(tmp_path_factory):
     """The socket of a process in which knoll is loaded (tests/warm)."""
     folder, file = Path(__file__).parent / "warm", tmp_path_factory.mktemp("warm") / "socket"
-    words = [sys.executable, folder / "server.py", file]
-    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+    command = [sys.executable, folder / "server.py", file]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
         assert server.stdout.readline() == b"ready\n"
         yield file
 
 
-def _client(socket, kind):
-    return [sys.executable, "-I", "-S", str(Path(__file__).parent / "warm" / "client.py"), str(socket), kind]
+def _client(socket, form):
+    return [sys.executable, "-I", "-S", str(Path(__file__).parent / "warm" / "client.py"), str(socket), form]
 
 
 @pytest.fixture(scope="session")
 def warm_knoll(warm_server):
-    """Words that begin a command: [*warm_knoll, "fit", …]."""
+    """The beginning of a command: [*warm_knoll, "fit", …]."""
     return _client(warm_server, "knoll")
 
 
 @pytest.fixture(scope="session")
 def warm_python(warm_server):
-    """Words before a program's text: [*warm_python, code]."""
+    """The command before a program's text: [*warm_python, code]."""
     return _client(warm_server, "python")

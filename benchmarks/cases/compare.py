@@ -45,8 +45,8 @@ def compare_knoll(data: Data, threads: int) -> np.ndarray:
     with tempfile.TemporaryDirectory() as folder:
         file, out = Path(folder) / "data.csv", Path(folder) / "out"
         file.write_bytes(data["csv"].tobytes())
-        words = ["compare", str(file), "--out", str(out), "--jobs", str(threads), "--quiet"]
-        subprocess.run([sys.executable, "-m", "knoll", *words], check=True)
+        arguments = ["compare", str(file), "--out", str(out), "--jobs", str(threads), "--quiet"]
+        subprocess.run([sys.executable, "-m", "knoll", *arguments], check=True)
         import pyarrow.parquet
 
         method = json.loads((out / "summary.json").read_text())["recommendation"]["method"]
@@ -102,8 +102,8 @@ def read_pyarrow(data: Data, threads: int) -> np.ndarray:
 def misread(data: Data, X: np.ndarray) -> dict[str, float]:
     """The largest difference to what Python reads, over some rows."""
     lines = data["csv"].tobytes().decode().splitlines()
-    some = range(0, len(X), max(1, len(X) // 1000))
-    return {"largest error": max(float(np.abs(X[i] - np.array(lines[i + 1].split(","), float)).max()) for i in some)}
+    sample = range(0, len(X), max(1, len(X) // 1000))
+    return {"largest error": max(float(np.abs(X[i] - np.array(lines[i + 1].split(","), float)).max()) for i in sample)}
 
 
 register(

@@ -33,7 +33,7 @@ def blobs(n: int, d: int) -> dict[str, np.ndarray]:
 
 
 def directions(n: int, d: int) -> dict[str, np.ndarray]:
-    """Embeddings: 50 directions with noise; rows of length 1, so that peers without a cosine can take part."""
+    """Embeddings: 50 directions with noise; rows of length 1, so that peers without a cosine can be timed."""
     rng = np.random.default_rng(7)
     X = rng.normal(size=(50, d))[rng.integers(0, 50, n)] + 2 * rng.normal(size=(n, d))
     return {"X": X / np.linalg.norm(X, axis=1, keepdims=True)}

@@ -1,7 +1,7 @@
 """Maximum likelihood of one Gaussian: knoll.Gaussian against np.mean + np.cov.
 
 The truth is computed once per case in two passes of extended precision; an error is measured in units of the
-standard deviations, so that a column's scale plays no part.
+standard deviations, so that a column's scale does not matter.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def fit_numpy(data: Data, threads: int) -> tuple[np.ndarray, np.ndarray]:
 
 def errors(data: Data, result: tuple[np.ndarray, np.ndarray]) -> dict[str, float]:
     """Largest error of mean and covariance in standard deviations, and the rounding of the input's dtype."""
-    mean, covariance = (np.asarray(part, dtype=np.float64) for part in result)
+    mean, covariance = (np.asarray(array, dtype=np.float64) for array in result)
     sd = np.sqrt(np.diag(data["true_covariance"]))
     return {
         "mean error": np.max(np.abs(mean - data["true_mean"]) / sd),

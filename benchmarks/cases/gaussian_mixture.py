@@ -1,6 +1,6 @@
 """EM for mixtures of Gaussians, against scikit-learn from the same start.
 
-The start is made with the data: weights, means and precisions from a coarse look at it, so that every contestant
+The start is made with the data: weights, means and precisions from a coarse fit of it, so that every contestant
 maximises the same likelihood. The judge is the log-likelihood of all rows under the returned parameters, in float64.
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from benchmarks.case import Case, Contestant, Data, Quality, Target, register
 
-ROWS = 20_000  # judged rows: the likelihood of a few is as telling, and cheap
+ROWS = 20_000  # judged rows: the likelihood of a few is as informative, and cheap
 
 
 def blobs(n: int, d: int, k: int, std: float) -> tuple[np.ndarray, np.ndarray]:
@@ -74,7 +74,7 @@ def fit_sklearn(data: Data, threads: int, *, shape: str, iterations: int) -> Fit
 
 def likelihood(data: Data, result: Fitted, *, shape: str) -> dict[str, float]:
     """The mean log-likelihood of the first rows."""
-    weights, means, factors = (np.asarray(part, dtype=np.float64) for part in result)
+    weights, means, factors = (np.asarray(array, dtype=np.float64) for array in result)
     X = np.asarray(data["X"][:ROWS], dtype=np.float64)
     k, d = means.shape
     log_joint = np.empty((len(X), k))

@@ -27,7 +27,7 @@ def blobs(n: int, d: int, k: int, std: float, dtype: str) -> np.ndarray:
 
 
 def with_start(X: np.ndarray, k: int) -> dict[str, np.ndarray]:
-    """Add k rows to start from, how many steps Lloyd's algorithm takes from there, and the inertia it rests at.
+    """Add k rows to start from, how many steps Lloyd's algorithm takes from there, and the inertia of its fixed point.
 
     The fixed point is that of float64 arithmetic: which one a float32 contestant finds depends on its rounding.
     """
@@ -41,7 +41,7 @@ def with_start(X: np.ndarray, k: int) -> dict[str, np.ndarray]:
         if X.dtype != np.float64:
             wide = KMeans(k, init=start.astype(np.float64), n_init=1, tol=0, max_iter=STEPS)
             fixed_point = inertia(X, wide.fit(X.astype(np.float64)).cluster_centers_)
-    return {"X": X, "start": start, "steps": np.array(model.n_iter_), "rest": np.array(fixed_point * (1 + 1e-6))}
+    return {"X": X, "start": start, "steps": np.array(model.n_iter_), "fixed_point": np.array(fixed_point * (1 + 1e-6))}
 
 
 def make_blobbed(n: int, d: int, k: int, std: float, dtype: str) -> dict[str, np.ndarray]:
@@ -117,7 +117,7 @@ FAISS = Contestant("faiss", faiss_from, ("faiss",))
 
 
 def judge(data: Data, centers: np.ndarray) -> dict[str, float]:
-    return {"inertia": inertia(data["X"], centers), "rest in float64": float(data["rest"])}
+    return {"inertia": inertia(data["X"], centers), "rest in float64": float(data["fixed_point"])}
 
 
 def smaller(data: Data) -> Data:
@@ -180,8 +180,8 @@ def make_texts(n: int, d: int, k: int, words: int) -> dict[str, np.ndarray]:
 def sparse_rows(data: Data) -> Any:
     from scipy import sparse
 
-    parts = data["data"], data["indices"], data["indptr"]
-    return sparse.csr_array(parts, shape=(len(parts[2]) - 1, data["start"].shape[1]))
+    csr = data["data"], data["indices"], data["indptr"]
+    return sparse.csr_array(csr, shape=(len(csr[2]) - 1, data["start"].shape[1]))
 
 
 def sparse_from(module: str, data: Data, threads: int) -> Any:
@@ -309,7 +309,7 @@ for k in (64, 500):
                 ours=Contestant("knoll", Seeds(knoll_whole), ("knoll.kmeans",)),
                 peers=whole_peers(with_faiss=single),
                 judge=mean_inertia,
-                # other seeds find other fixed points: the mean over seven of them spreads by about this much
+                # other seeds find other fixed points: the mean over seven of them varies by about this much
                 not_worse=no_larger("mean inertia", relative=0.01),
                 targets=(Target(ratio, tuple(p.name for p in whole_peers(with_faiss=single)[:4])),),
                 calls=SEEDS,

@@ -113,13 +113,13 @@ for linkage in ("average", "complete"):
     )
 
 
-def walk_knoll(data: Data, threads: int) -> np.ndarray:
+def order_knoll(data: Data, threads: int) -> np.ndarray:
     from knoll import OPTICS
 
     return np.asarray(OPTICS(min_samples=10, n_jobs=threads).fit(data["X"]).reachability_)
 
 
-def walk_sklearn(data: Data, threads: int) -> np.ndarray:
+def order_sklearn(data: Data, threads: int) -> np.ndarray:
     from sklearn.cluster import OPTICS
 
     return np.asarray(OPTICS(min_samples=10, n_jobs=threads).fit(data["X"]).reachability_)
@@ -135,8 +135,8 @@ register(
         group="OPTICS",
         about="min_samples = 10, xi, 10⁴ × 2 normal",
         data=partial(normal, 10_000, 2),
-        ours=Contestant("knoll", walk_knoll, ("knoll",)),
-        peers=(Contestant("scikit-learn", walk_sklearn, ("sklearn.cluster",)),),
+        ours=Contestant("knoll", order_knoll, ("knoll",)),
+        peers=(Contestant("scikit-learn", order_sklearn, ("sklearn.cluster",)),),
         judge=finite_sum,
         not_worse=same_sum,
         targets=(Target(20),),

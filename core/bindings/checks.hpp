@@ -185,7 +185,7 @@ void need_csr(const View<const I, 1>& indices, const View<const I, 1>& indptr, i
   need(fits, "indices must rise within each row");
 }
 
-// For the core to call first, without the GIL: NaN has no place in an order, and an infinity none in a grid of cells.
+// For the core to call first, without the GIL: NaN is unordered, and an infinity has no cell of a grid.
 template <class T>
 void must_be_finite(const View<const T, 2>& x, const char* name, Run run) {
   if (!all_finite(x, run)) throw std::invalid_argument(std::string(name) + " must be finite");

@@ -41,7 +41,7 @@ void bind_kernels(nb::module_& m);
 
 // Releases the GIL, and acquires it again at the end. A thread that asks for the GIL while the interpreter is shutting
 // down is ended by CPython (before 3.14) with pthread_exit, which unwinds the stack: through functions that must not
-// throw, so the whole process would be aborted. Such a thread is held here instead, as 3.14 does; it dies with the
+// throw, so the whole process would be aborted. Such a thread is blocked here instead, as 3.14 does; it dies with the
 // process.
 class FreeGil {
  public:

@@ -1,4 +1,4 @@
-// Agglomerative clustering, and the walk of OPTICS.
+// Agglomerative clustering, and the ordering of OPTICS.
 #include "convert.hpp"
 #include "metric.hpp"
 
@@ -147,9 +147,9 @@ void py_link_bars(const In<double, 1>& bars, const Out<int64_t, 2>& children, co
 }
 
 template <class T>
-void py_optics_walk(const In<T, 2>& x, const In<double, 1>& core, double max_eps, const std::string& metric,
-                    const Out<int64_t, 1>& order, const Out<double, 1>& reach, const Out<int64_t, 1>& predecessor,
-                    int threads) {
+void py_optics_order(const In<T, 2>& x, const In<double, 1>& core, double max_eps, const std::string& metric,
+                     const Out<int64_t, 1>& order, const Out<double, 1>& reach, const Out<int64_t, 1>& predecessor,
+                     int threads) {
   const auto points = view<2>(x);
   const int64_t n = points.shape[0], d = points.shape[1];
   check_memory({array("x", x), array("core", core), array("order", order), array("reach", reach),
@@ -162,7 +162,7 @@ void py_optics_walk(const In<T, 2>& x, const In<double, 1>& core, double max_eps
   need(measure.direct() && measure.has_kernels(), "metric must be euclidean, manhattan or chebyshev");
   call(threads, 1000.0 * static_cast<double>(n) * static_cast<double>(d + 4), [&](Run run) {
     must_be_finite(points, "x", run);
-    optics_walk(points, view<1>(core), max_eps, measure, view<1>(order), view<1>(reach), view<1>(predecessor), run);
+    optics_order(points, view<1>(core), max_eps, measure, view<1>(order), view<1>(reach), view<1>(predecessor), run);
   });
 }
 
@@ -174,7 +174,7 @@ void def_rows(nb::module_& m) {
   m.def("pair_distances", &py_pair_distances<T>, nb::arg("x").noconvert(), nb::arg("metric"), nb::arg("p"),
         nb::arg("out").noconvert(), nb::arg("threads"),
         "Fill the distances of all pairs of rows: of row 1 to row 0, of row 2 to rows 0 and 1, and so on.");
-  m.def("optics_walk", &py_optics_walk<T>, nb::arg("x").noconvert(), nb::arg("core"), nb::arg("max_eps"),
+  m.def("optics_order", &py_optics_order<T>, nb::arg("x").noconvert(), nb::arg("core"), nb::arg("max_eps"),
         nb::arg("metric"), nb::arg("order").noconvert(), nb::arg("reach").noconvert(),
         nb::arg("predecessor").noconvert(), nb::arg("threads"),
         "Fill the order in which OPTICS visits the rows, their reachabilities and predecessors.");

@@ -252,7 +252,7 @@ void bind_kernels(nb::module_& m) {
   c.def_prop_ro(
        "n", [](const PyKernelOperator& self) { return self.points->n; }, "Rows of x.")
       .def_prop_ro(
-          "bytes", [](const PyKernelOperator& self) { return self.points->bytes(); }, "Memory held.")
+          "bytes", [](const PyKernelOperator& self) { return self.points->bytes(); }, "Memory in use.")
       .def_prop_ro("pairs", &PyKernelOperator::pairs,
                    "How many unordered pairs of rows, each with itself among them, apply evaluates.")
       .def("apply", &PyKernelOperator::apply, nb::arg("b"), nb::arg("out").noconvert(), nb::arg("threads"),

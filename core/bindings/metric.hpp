@@ -25,9 +25,9 @@ Metric metric_of(const std::string& name, const MetricParameter& p, int64_t d) {
   }
   need((std::is_same_v<T, double>), "gower takes rows of float64");
   need(std::holds_alternative<In<double, 1>>(p), "p must be an array of weights for gower");
-  const auto& given = std::get<In<double, 1>>(p);
-  check_memory({array("p", given)});
-  const auto weights = view<1>(given);
+  const auto& parameters = std::get<In<double, 1>>(p);
+  check_memory({array("p", parameters)});
+  const auto weights = view<1>(parameters);
   need(weights.shape[0] == d, "p must have one entry per column");
   std::vector<double> each;
   for (int64_t j = 0; j < d; ++j) each.push_back(weights(j));

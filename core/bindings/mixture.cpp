@@ -57,7 +57,7 @@ static void check_sums(const View<T, 2>& sums, const View<T, 1>& used, const Vie
                        Scatter scatter) {
   need(sums.shape[0] == kSumWords && sums.shape[1] == kMixtureHead + k * mixture_component_sums(d, scatter),
        "sums must be (words, sums)");
-  // The words in use are cleared and walked by these numbers.
+  // The words in use are cleared and read by these numbers.
   need(used.shape[0] == 2 && 0 <= used(0) && used(0) <= kSumWords && 0 <= used(1) && used(1) <= kSumWords,
        "used must be two numbers from 0 to words");
   need(peaks.shape[0] == k, "peaks must have one entry per component");

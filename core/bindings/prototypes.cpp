@@ -14,20 +14,20 @@ View<const T, 2> columns_view(const In<T, 2>& array, int64_t n, const char* mess
   return found;
 }
 
-// What both functions are given, checked.
-struct Given {
+// The arguments of both functions, checked.
+struct Arguments {
   MixedColumns rows;
   Prototypes prototypes;
   int64_t n, k;
   double work;
 };
 
-Given given(const In<double, 2>& values, const In<double, 2>& observed, const In<uint8_t, 1>& whole,
-            const In<int32_t, 2>& codes, const In<int32_t, 1>& gaps, const In<double, 2>& means,
-            const In<int32_t, 2>& modes, double gamma) {
+Arguments checked(const In<double, 2>& values, const In<double, 2>& observed, const In<uint8_t, 1>& whole,
+                  const In<int32_t, 2>& codes, const In<int32_t, 1>& gaps, const In<double, 2>& means,
+                  const In<int32_t, 2>& modes, double gamma) {
   const auto n = static_cast<int64_t>(gaps.shape(0)), k = static_cast<int64_t>(means.shape(0));
   const size_t p = values.shape(0), q = codes.shape(0);
-  Given found;
+  Arguments found;
   found.rows.values = columns_view(values, n, "values must have one contiguous entry per row");
   found.rows.observed = columns_view(observed, n, "observed must have one contiguous entry per row");
   found.rows.codes = columns_view(codes, n, "codes must have one contiguous entry per row");
@@ -49,7 +49,7 @@ void py_distances(const In<double, 2>& values, const In<double, 2>& observed, co
                   const In<int32_t, 2>& modes, double gamma, const Out<double, 2>& out, int threads) {
   check_memory({array("values", values), array("observed", observed), array("whole", whole), array("codes", codes),
                 array("gaps", gaps), array("means", means), array("modes", modes), array("out", out)});
-  const Given all = given(values, observed, whole, codes, gaps, means, modes, gamma);
+  const Arguments all = checked(values, observed, whole, codes, gaps, means, modes, gamma);
   const auto target = view<2>(out);
   need(target.shape[0] == all.k && target.shape[1] == all.n && (target.stride[1] == 1 || all.n <= 1),
        "out must be (k, n), with contiguous rows");
@@ -63,7 +63,7 @@ void py_assign(const In<double, 2>& values, const In<double, 2>& observed, const
   check_memory({array("values", values), array("observed", observed), array("whole", whole), array("codes", codes),
                 array("gaps", gaps), array("means", means), array("modes", modes), array("labels", labels),
                 array("least", least)});
-  const Given all = given(values, observed, whole, codes, gaps, means, modes, gamma);
+  const Arguments all = checked(values, observed, whole, codes, gaps, means, modes, gamma);
   const auto nearest = view<1>(labels);
   const auto best = view<1>(least);
   need(nearest.shape[0] == all.n && best.shape[0] == all.n, "labels and least must have one entry per row");

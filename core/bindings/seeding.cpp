@@ -49,7 +49,7 @@ static std::pair<int64_t, int64_t> py_kmeans_plus_plus(const Rows& x, const Flat
   need(m >= 1 && weights.shape(0) == rows.shape(0), "rows and weights must be of one length, at least 1");
   need(trials >= 1 && trials < 1 << 16, "trials must lie in [1, 2^16)");  // a draw has 16 bits for them
   need_range(view<1>(rows), 0, points.shape[0], "rows must be rows of x");
-  // Draws walk along cumulative weights: a weight of 0 or NaN would never be reached, or never be passed.
+  // Draws search cumulative weights: a weight of 0 or NaN would never be reached, or never be passed.
   need_positive(view<1>(weights), "weights must be > 0 and finite");
   SeedingWork work;
   const double pairs = static_cast<double>(m) * static_cast<double>(k * trials);

@@ -21,8 +21,8 @@ namespace knoll::python {
 namespace {
 
 // Weights as core distances see them: one that reaches `mass` alone counts as `mass`. A running sum of the heaviest
-// candidates then stays below 2·mass and keeps its digits when a row is taken out again; one that had held 1e290 would
-// be nothing but rounding.
+// candidates then stays below 2·mass and keeps its digits when a row is taken out again; one that had contained 1e290
+// would be nothing but rounding.
 std::vector<double> capped(View<const double, 1> weights, double mass) {
   std::vector<double> out(static_cast<size_t>(weights.shape[0]));
   for (int64_t i = 0; i < weights.shape[0]; ++i) out[static_cast<size_t>(i)] = std::min(weights(i), mass);

@@ -141,7 +141,7 @@ template <class T>
 void def_tree_modes(nb::module_& m) {
   m.def("tree_modes", &py_tree_modes<T>, nb::arg("bars"), nb::arg("core"), nb::arg("x").noconvert(), nb::arg("order"),
         nb::arg("deaths").noconvert(), nb::arg("threads"),
-        "Fill the height at which the component of a row meets one of a smaller core distance.");
+        "Fill the height at which the component of a row merges with one of a smaller core distance.");
 }
 
 int64_t py_tree_nodes(const In<double, 1>& bars, const Out<double, 1>& height, const Out<int64_t, 1>& parent,

@@ -1,4 +1,4 @@
-// A number as the unevaluated sum of two doubles, |low| ≤ ulp(high)/2: some 106 bits where one double has 53.
+// A number as the unevaluated sum of two doubles, |low| ≤ ulp(high)/2: about 106 bits where one double has 53.
 //
 // The sums and products below are Knuth's and Dekker's (docs/theory/references.md). With u = 2^−53, the error of
 // each is stated beside it (docs/numerics/rounding.md, D5); products below 2^−960 lose more.
@@ -14,8 +14,8 @@ struct Twofold {
 
 // a + b, exactly.
 inline Twofold two_sum(double a, double b) {
-  const double sum = a + b, b_part = sum - a;
-  return {sum, (a - (sum - b_part)) + (b - b_part)};
+  const double sum = a + b, b_high = sum - a;
+  return {sum, (a - (sum - b_high)) + (b - b_high)};
 }
 
 // A number as the sum of two of 26 bits, whose products are exact; up to 2^996 in magnitude.

@@ -131,8 +131,8 @@ double exact_round(const int64_t* words) {
   if (length <= 53) {
     bits = window >> (64 - length);
   } else {
-    // Eleven of the 64 bits are cut off. Above half: up. Exactly half with nothing below: to even. `sticky` tells a
-    // tail of exactly half from one that is longer (docs/numerics/sums.md, S4).
+    // Eleven of the 64 bits are cut off. Above half: up. Exactly half with nothing below: to even. `sticky`
+    // distinguishes a tail of exactly half from one that is longer (docs/numerics/sums.md, S4).
     const uint64_t mantissa = window >> 11, cut = window & 0x7ff, half = 0x400;
     const bool up = cut > half || (cut == half && (sticky || (mantissa & 1) != 0));
     bits = (static_cast<uint64_t>(length - 53) << 52) + mantissa + (up ? 1 : 0);
@@ -166,7 +166,7 @@ void exact_normalise_columns(View<int64_t, 2> sums, Run run) {
   });
 }
 
-// Only words that change are written: `into` may be a fresh array of which the system has given no page yet.
+// Only words that change are written: `into` may be a fresh array of which the system has mapped no page yet.
 void exact_merge_columns(View<int64_t, 2> into, View<const int64_t, 2> from, Run run) {
   for_column_blocks(into.shape[1], run, [&](int64_t first, int64_t width) {
     Columns a, b;

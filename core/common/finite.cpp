@@ -24,7 +24,7 @@ bool finite_run(const T* x, int64_t n) {
 
 template <class T>
 bool all_finite(View<const T, 2> x, Run run) {
-  if (x.stride[0] == 1 && x.stride[1] != 1) {  // Fortran's order: walk over columns
+  if (x.stride[0] == 1 && x.stride[1] != 1) {  // Fortran's order: read by columns
     std::swap(x.shape[0], x.shape[1]);
     std::swap(x.stride[0], x.stride[1]);
   }

@@ -19,7 +19,7 @@
 namespace knoll {
 namespace {
 
-// One call of pool_run. Lives on the caller's stack; `users` tells the caller when the last worker has let go of it.
+// One call of pool_run. Lives on the caller's stack; `users` shows the caller when the last worker has let go of it.
 struct Job {
   Job(int64_t chunks_, Run run_, void (*body_)(void*, int64_t), void* context_, int seats_)
       : chunks(chunks_), run(run_), body(body_), context(context_), seats(seats_) {}
@@ -112,7 +112,7 @@ class Pool {
     InsideJob mark;
     std::unique_lock lock(mutex_);
     for (;;) {
-      Job* job = nullptr;  // looked for once: a moment later its last chunk may be taken
+      Job* job = nullptr;  // searched once: a moment later its last chunk may be taken
       wake_.wait(lock, [&] { return (job = open_job()) != nullptr; });
       --job->seats;
       ++job->users;

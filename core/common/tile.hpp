@@ -21,7 +21,7 @@ inline int64_t padded(int64_t d) { return (d + 3) / 4 * 4; }
 // How many rows of width ld make a tile of at most 16 KB, half of a first cache level. Depends on the width alone.
 inline int64_t tile_rows(int64_t ld) { return std::clamp<int64_t>(2048 / ld, 16, 64); }
 
-// out[r, j] = x(r, j) for any layout: rows that the kernels can walk over.
+// out[r, j] = x(r, j) for any layout: rows that the kernels can read.
 template <class T>
 void pack_rows(View<const T, 2> x,  // in  (rows, d)
                double* out) {       // out (rows, d)
@@ -30,7 +30,7 @@ void pack_rows(View<const T, 2> x,  // in  (rows, d)
     for (int64_t j = 0; j < d; ++j) out[r * d + j] = static_cast<double>(x(r, j));
 }
 
-// Centres and weighs rows of any layout into strips: what center_rows of simd/tile-inl.hpp says. `scratch` is for rows
+// Centres and weighs rows of any layout into strips: as center_rows of simd/tile-inl.hpp does. `scratch` is for rows
 // that are not contiguous.
 template <class T>
 void center_rows(View<const T, 2> x,     // in  (rows, d)

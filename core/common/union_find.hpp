@@ -55,7 +55,7 @@ class UnionFind {
   bool same(I i, I j) { return find(i) == find(j); }
 
   // As find, while other threads unite: a root of i that was its root at some time during the call.
-  // Parents only fall and are at least 0, so the walk ends whatever other threads do (docs/numerics/concurrency.md,
+  // Parents only fall and are at least 0, so the loop ends whatever other threads do (docs/numerics/concurrency.md,
   // T5).
   I find_shared(I i) {
     for (;;) {

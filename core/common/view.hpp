@@ -35,7 +35,7 @@ struct View {
   }
 
   // Rows [begin, end).
-  // A part keeps the strides, so it is a view of any layout again.
+  // A block keeps the strides, so it is a view of any layout again.
   View rows(int64_t begin, int64_t end) const {
     View v = *this;
     v.data += begin * stride[0];

@@ -15,9 +15,9 @@ void partition_overlaps(View<const int32_t, 2> labels,  // in  (p, m) ≥ 0
                         Run run);
 
 // Joins rows along edges of descending height, inside of each cluster of each partition apart. A component has the
-// highest `top` of its rows as its peak. When two components meet, the prominence of the lower is its peak less the
+// highest `top` of its rows as its peak. When two components merge, the prominence of the lower is its peak less the
 // height of the edge. For each cluster: the largest prominence of a component that has at least a share of the rows of
-// the cluster, for each share; −1 where no such component was met.
+// the cluster, for each share; −1 where there was no such component.
 void inner_prominences(View<const int32_t, 2> labels,  // in  (p, m) −1: not in a cluster
                        View<const int32_t, 2> edges,   // in  (e, 2) in descending order of height
                        View<const double, 1> heights,  // in  (e)

@@ -11,8 +11,8 @@ namespace knoll {
 enum class GraphLinkage { ward, average, complete, single };
 
 // Merges the pair of neighbours of least cost, up to `most` times; returns how often. A merged cluster has the
-// neighbours of both its parts. Its cost is ΔJ of hierarchy/ward.hpp, or combined of the parts' costs; of a neighbour
-// that only one part has, it is that part's. Equal costs go to the clusters of the lowest numbers. Unlike without a
+// neighbours of both its children. Its cost is ΔJ of hierarchy/ward.hpp, or combined of the children's costs; a
+// neighbour of only one child keeps its cost. Equal costs go to the clusters of the lowest numbers. Unlike without a
 // graph a merge may cost less than one before it, so the merges stay in their order.
 int64_t link_graph(View<const double, 2> x,                                        // in  (n, d), for Ward
                    View<const double, 1> weights,                                  // in  (n), > 0, or empty

@@ -282,8 +282,8 @@ void pair_distances(View<const T, 2> x, const Metric& metric, double* out, Run r
   if (!kernels_do) rows.resize(static_cast<size_t>(n * d)), pack_rows(x, rows.data());
   Magnitudes magnitudes;
   for (int64_t panel = 0; panel < panels; ++panel) {
-    const auto part = x.rows(panel * kPoints, std::min(n, (panel + 1) * kPoints));
-    pack_columns(part, nullptr, tiles.data() + panel * d * kPoints);
+    const auto panel_rows = x.rows(panel * kPoints, std::min(n, (panel + 1) * kPoints));
+    pack_columns(panel_rows, nullptr, tiles.data() + panel * d * kPoints);
     for (int64_t i = 0; i < d * kPoints; ++i) magnitudes.add(tiles[static_cast<size_t>(panel * d * kPoints + i)]);
   }
   const Within w = metric.anywhere(magnitudes);

@@ -3,7 +3,7 @@
 // Distances of n clusters are stored once each: those of cluster i to clusters j < i are row i, and rows follow each
 // other, so the distance of i and j is number i(i−1)/2 + j. Pairs that are each other's nearest are merged, all of a
 // round at once, as in hierarchy/ward.hpp: in all three the distance of a merged cluster to a third one is never below
-// the lesser of its parts'.
+// the lesser of its children's.
 #pragma once
 
 #include <cstdint>

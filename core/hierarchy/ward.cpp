@@ -66,8 +66,8 @@ class Followers {
 // The kNear clusters of least cost with one, ascending by cost and then by number.
 //
 // All other clusters cost at least `beyond`, and so does whatever they merge into: the cost of a merged cluster is
-// never below the lesser of its parts'. So after merges the nearest cluster is found among what the listed ones have
-// become, as long as that costs less.
+// never below the lesser of its children's. So after merges the nearest cluster is found among what the listed ones
+// have become, as long as that costs less.
 struct NearList {
   struct Entry {
     double cost;
@@ -137,7 +137,7 @@ class MeanIndex {
     const auto in_tile = [&](const double* tile, int64_t first, double most) {
       scan(slot, own, query, tile, first, most, near);
     };
-    walk(mean, own, near, in_tile);
+    traverse(mean, own, near, in_tile);
     for (int64_t tile = 0; tile * kPoints < fresh_; ++tile)
       in_tile(tiles_.data() + tile * clusters_.d * kPoints, in_tree_ + tile * kPoints,
               most_inverse_[static_cast<size_t>(tile)]);
@@ -193,7 +193,7 @@ class MeanIndex {
 
   // The leaves that may have a cluster for the list, the nearest first.
   template <class InTile>
-  void walk(const double* mean, double own, const NearList& near, InTile&& in_tile) const {
+  void traverse(const double* mean, double own, const NearList& near, InTile&& in_tile) const {
     struct Open {
       int32_t node;
       double cost;
@@ -340,7 +340,7 @@ class Ward {
     });
   }
 
-  // The slot of the cluster that the one of a slot is part of now.
+  // The slot of the cluster into which the one of a slot was merged.
   int32_t current(int32_t slot) const {
     while (into_[static_cast<size_t>(slot)] != slot) slot = into_[static_cast<size_t>(slot)];
     return slot;

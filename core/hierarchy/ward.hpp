@@ -3,7 +3,7 @@
 // The cost of merging clusters A and B is the rise of the sum of squares,
 //     ΔJ = |A||B|/(|A|+|B|) · ‖μ_A − μ_B‖² = ‖μ_A − μ_B‖² / (1/|A| + 1/|B|)             (docs/theory, eq. 7.2),
 // so a mean and a size stand for a cluster. Pairs that are each other's nearest are merged, all of a round at once: the
-// cost of a merged cluster to a third one is never below the lesser of its parts', so no later merge comes between
+// cost of a merged cluster to a third one is never below the lesser of its children's, so no later merge comes between
 // them, and the tree is that of merging the least pair each time.
 #pragma once
 

@@ -127,7 +127,7 @@ struct RoundRobin {
 //   whole(node, node)   true: nothing is left to do here
 //   pair(leaf, leaf)
 template <class Pair, class Whole>
-struct Walk {
+struct Traversal {
   const KernelPoints& points;
   const KernelRule& rule;
   Pair& pair;
@@ -173,7 +173,7 @@ int64_t kernel_pairs(const KernelPoints& points, const KernelRule& rule, Run run
     found += a == b ? size(a) * (size(a) + 1) / 2 : size(a) * size(b);
     return true;
   };
-  if (points.n > 0) Walk<decltype(pair), decltype(whole)>{points, rule, pair, whole}.within(0);
+  if (points.n > 0) Traversal<decltype(pair), decltype(whole)>{points, rule, pair, whole}.within(0);
   return found;
 }
 
@@ -201,9 +201,10 @@ void kernel_apply(const KernelPoints& points, const KernelRule& rule, View<const
     }
   };
   const auto whole = [](int32_t, int32_t) { return false; };
-  const Walk<decltype(pair), decltype(whole)> walk{points, rule, pair, whole};
+  const Traversal<decltype(pair), decltype(whole)> traversal{points, rule, pair, whole};
   // docs/numerics/kernels.md, K3.
-  RoundRobin(points).visit(run, [&](int32_t a) { walk.within(a); }, [&](int32_t a, int32_t c) { walk.between(a, c); });
+  RoundRobin(points).visit(
+      run, [&](int32_t a) { traversal.within(a); }, [&](int32_t a, int32_t c) { traversal.between(a, c); });
   sums.unpack(points, out, run);
 }
 

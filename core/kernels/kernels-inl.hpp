@@ -271,8 +271,8 @@ static void gram_add_rows(const double* a, int64_t stride, int64_t rows, int64_t
 
 // R rows at a time share what is read of v, w and p; p[j] is one chain of fma over the rows, whatever R.
 template <int R>
-KNOLL_INLINE void reflect_some(double* a, int64_t stride, int64_t columns, const double* v, const double* w,
-                               const double* v_rows, const double* w_rows, const double* u, double* p) {
+KNOLL_INLINE void reflect_block(double* a, int64_t stride, int64_t columns, const double* v, const double* w,
+                                const double* v_rows, const double* w_rows, const double* u, double* p) {
   for (int64_t j = 0; j < columns; j += kLanes) {
     const f64 vj = load(v + j), wj = load(w + j);
     f64 sum = load(p + j);
@@ -289,8 +289,8 @@ static void gram_reflect_rows(double* a, int64_t stride, int64_t rows, int64_t c
                               const double* w, const double* v_rows, const double* w_rows, const double* u, double* p) {
   int64_t i = 0;
   for (; i + 4 <= rows; i += 4)
-    reflect_some<4>(a + i * stride, stride, columns, v, w, v_rows + i, w_rows + i, u + i, p);
-  for (; i < rows; ++i) reflect_some<1>(a + i * stride, stride, columns, v, w, v_rows + i, w_rows + i, u + i, p);
+    reflect_block<4>(a + i * stride, stride, columns, v, w, v_rows + i, w_rows + i, u + i, p);
+  for (; i < rows; ++i) reflect_block<1>(a + i * stride, stride, columns, v, w, v_rows + i, w_rows + i, u + i, p);
 }
 
 static constexpr GramKernels gram_kernels = {

@@ -89,7 +89,7 @@ void SparseCholesky::count_entries(const Links& m, std::vector<int32_t>& parent,
   for (int64_t k = 0; k < n; ++k) begin_[static_cast<size_t>(k + 1)] += begin_[static_cast<size_t>(k)];
 }
 
-// Row k of L solves L_{<k} D y = M_{<k,k}; its pattern is walked from the leaves of the tree upward, so that an entry
+// Row k of L solves L_{<k} D y = M_{<k,k}; its pattern is visited from the leaves of the tree upward, so that an entry
 // is complete when it is used.
 SparseCholesky::SparseCholesky(const Links& m, Run run) {
   const auto n = static_cast<size_t>(m.rows);

@@ -1,5 +1,5 @@
 // Kernels of k-means: float32 tiles with points in lanes, and what their rounding permits to conclude
-// (docs/numerics/kmeans.md). kmeans/kernels.hpp says what each computes.
+// (docs/numerics/kmeans.md). kmeans/kernels.hpp documents what each computes.
 //
 // Notation: y is a row and p a centre in the coordinates of the pivot, t = ½‖p‖² − y·p the score, so ‖y − p‖² = ‖y‖² +
 // 2t.
@@ -277,7 +277,7 @@ static void nearest_of_groups(const float* panel, int64_t d, const float* center
   }
 }
 
-// Bounds are saturating differences in units, max(lower − shift, 0): 0 says nothing, and never exceeds upper. The
+// Bounds are saturating differences in units, max(lower − shift, 0): 0 is no bound, and never exceeds upper. The
 // comparison bound ≤ upper is (bound − upper saturating at 0) = 0, since AVX2 compares only signed integers.
 static bool failing_groups(const uint16_t* lower, const uint16_t* shift, int64_t stride, uint16_t upper, uint32_t* mask,
                            uint16_t* least) {

@@ -311,7 +311,7 @@ void ClusterDelta::flush() {
 }
 
 // A sum in units alone is rounded directly: (high, low) are exact in 128 bits, and the unit is a power of two. Only
-// sums with a part in the words need the accumulator.
+// sums with a term in the words need the accumulator.
 void round_totals(const ClusterTotals& totals, const std::vector<int>& exponents, double largest_weight,
                   View<double, 1> out, View<double, 1> low, Run run) {
   if (!totals.in_units && !totals.words.empty()) return exact_round_columns(totals.words, out, run, low);

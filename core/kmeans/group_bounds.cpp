@@ -72,7 +72,7 @@ std::vector<int32_t> group_neighbours(View<const double, 2> centers, const std::
   return order;
 }
 
-// lower = 0 says nothing; padding groups have the largest bound, so they never fail unless upper is as large.
+// lower = 0 is no bound; padding groups have the largest bound, so they never fail unless upper is as large.
 GroupBounds::GroupBounds(int64_t n, std::vector<int32_t> order, BoundQuantizer on, Run run)
     : GroupBounds(static_cast<int64_t>(order.size())) {
   quantizer = on;
@@ -120,7 +120,7 @@ void GroupBounds::move(const std::vector<double>& shift) {
   }
 }
 
-// lower − shift_up is unchanged when both lose shift_up; where it would be negative, 0 says nothing, as before.
+// lower − shift_up is unchanged when both lose shift_up; where it would be negative, 0 is no bound, as before.
 void GroupBounds::rebase(Run run) {
   // The range has 65535 units. A stored bound holds distance + shift, and is clipped at the far end: with the shifts
   // below an eighth of the range, distances up to seven eighths of it still have a bound of their own.
@@ -255,7 +255,7 @@ void GroupAssigner<T>::recheck(const int64_t* rows, int32_t* label, float* gap, 
     assigner_.recheck(rows, &undecided_[i], count, label);
     for (int64_t l = 0; l < count; ++l) {
       const int64_t r = undecided_[i + static_cast<size_t>(l)];
-      // The one distance says which centre is nearest, but float32 has no bound that would be valid at the next step.
+      // One distance determines which centre is nearest, but float32 has no bound that would be valid at the next step.
       if (bounds_.has_bounds()) forget(rows[r]);
       gap[r] = -kInf;
     }

@@ -11,7 +11,7 @@
 namespace knoll {
 
 // Distances in whole units of 16 bits: v ↦ (v − from)/unit, clipped to [0, 65535]. Lower bounds are rounded down, upper
-// bounds and shifts up, so lower − shift > upper in units implies it for the distances. 0 says nothing of a distance.
+// bounds and shifts up, so lower − shift > upper in units implies it for the distances. 0 is no bound.
 struct BoundQuantizer {
   double from = 0, unit = 1, per_unit = 1;
   float from_up = 0, per_unit_down = 1;  // rounded so that a lower bound in float32 stays one

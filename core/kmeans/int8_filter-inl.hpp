@@ -1,5 +1,5 @@
 // Kernels of k-means over integers of seven bits: four columns per word, 32 products per instruction, sums without
-// rounding (docs/numerics/kmeans.md, eq. 11). kmeans/kernels.hpp says what each computes.
+// rounding (docs/numerics/kmeans.md, eq. 11). kmeans/kernels.hpp documents what each computes.
 
 // y·inverse is clipped to ±63 and rounded to the nearest integer. Σ (y − step·whole)² includes what clipping removes,
 // so the error holds for outliers as well.

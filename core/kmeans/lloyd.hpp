@@ -83,7 +83,7 @@ class LloydMemory {
   template <class T>
   void choose_int8(View<const T, 2> x, Run run);
 
-  // The parts of a step, in their order; `phase` is that in which it started.
+  // The phases of a step, in their order; `phase` is that in which it started.
   template <class T>
   void update_bounds(Phase phase, View<const T, 2> x, View<const double, 2> centers, Run run);
   StepCenters pack_centers(Phase phase, View<const double, 2> centers) const;

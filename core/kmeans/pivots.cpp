@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t kMaxPivots = 64;
 constexpr int64_t kSampleRows = 256;  // at most, and at most one row in kOneIn
 constexpr int64_t kOneIn = 16;
-constexpr int64_t kMinSample = 16;             // fewer rows say nothing
+constexpr int64_t kMinSample = 16;             // fewer rows are no sample
 constexpr int64_t kMaxRechecks = 8;            // one row in so many to recheck is too many
 constexpr int64_t kPacked = int64_t{1} << 20;  // entries of all centres, packed for every pivot
 constexpr int64_t kRowsPerPivot = 256;         // at least: packing the centres once more must pay

@@ -115,12 +115,12 @@ class Cloud<View<const T, 2>> {
         batch.centers.push_back(value);
         batch.candidates.push_back(near_origin(value, j));
       }
-      // Raised by the candidate's part of e; points lower their thresholds by theirs.
+      // Raised by the candidate's share of e; points lower their thresholds by theirs.
       batch.bias.push_back(static_cast<float>(-norm2 / 2 + kappa_ * norm2));
     }
     return batch;
   }
-  // What weigh_tiles of kmeans/seeding-inl.hpp says.
+  // What weigh_tiles of kmeans/seeding-inl.hpp computes.
   void weigh(int64_t first, int64_t tiles, const Batch& batch, const float* weights, int64_t weights_step,
              const double* error, uint32_t* hits, float* gains, double* errors) const {
     kernels().seeding.weigh_tiles(tile(first), d_, tiles, batch.candidates.data(), batch.bias.data(),

@@ -49,7 +49,7 @@ class SparseCenters {
   Nearest nearest(Csr<T, I> x, int64_t i, double* dense, double* score) const {
     std::copy(half_.begin(), half_.end(), score);
     double x2 = 0;
-    // The columns of a row are anywhere in the table of centres, so all are asked for ahead.
+    // The columns of a row are anywhere in the table of centres, so all are prefetched.
     for (int64_t p = x.begin(i); p < x.end(i); ++p)
       prefetch(&columns_[static_cast<size_t>(static_cast<int64_t>(x.indices[p]) * k)], k);
     for_merged_entries(x, i, dense, [&](int64_t j, double v) {

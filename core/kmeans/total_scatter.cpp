@@ -1,4 +1,4 @@
-// Σ w‖x − o‖², to some fifty bits a row or to about a hundred: J is the difference to the scatter of the centres
+// Σ w‖x − o‖², to about fifty bits a row or to about a hundred: J is the difference to the scatter of the centres
 // (eq. 3.9), and may be a trillionth of it.
 #include <algorithm>
 #include <array>

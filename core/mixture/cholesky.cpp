@@ -55,7 +55,7 @@ int64_t factorise(double* a, int64_t d, int64_t step, double tolerance, Run run)
       }
     }
   }
-  // The upper triangle held a_ij: callers read L as a whole matrix.
+  // The upper triangle was a_ij: callers read L as a whole matrix.
   for (int64_t i = 0; i < d; ++i) std::fill(a + i * step + i + 1, a + i * step + d, 0.0);
   return -1;
 }

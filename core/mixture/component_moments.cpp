@@ -20,7 +20,7 @@ namespace {
 // One word of 512 columns is 4 KB, a page: a scan reads each page of the array once.
 constexpr int64_t kBlock = 512;  // columns whose words are scanned together
 
-// The double nearest to one sum whose words are zero outside of [low, high]: the value of exact_round, without a walk
+// The double nearest to one sum whose words are zero outside of [low, high]: the value of exact_round, without a scan
 // over all words. Needs low ≥ 4, so that the result is 0 or ≥ 2^(32·4 − 1074) and normal, and at most kShort words.
 constexpr int kShort = 12;
 double round_short(const int64_t* word, int64_t stride, int low, int high) {

@@ -28,11 +28,11 @@ template <int Count, class T>
 KNOLL_INLINE void load_square(const T* x, int64_t stride, int64_t there, f64 o, f64 s, f64 v[4]) {
   if (there >= 4) {
 #pragma GCC unroll 4
-    for (int t = 0; t < 4; ++t) v[t] = (load_some_as_f64<Count>(x + t * stride) - o) * s;
+    for (int t = 0; t < 4; ++t) v[t] = (load_first_as_f64<Count>(x + t * stride) - o) * s;
   } else {
     // Rows past the end are zeros and not copies: their responsibility is made 0, and 0·0 adds nothing.
 #pragma GCC unroll 4
-    for (int t = 0; t < 4; ++t) v[t] = t < there ? (load_some_as_f64<Count>(x + t * stride) - o) * s : f64{};
+    for (int t = 0; t < 4; ++t) v[t] = t < there ? (load_first_as_f64<Count>(x + t * stride) - o) * s : f64{};
   }
 }
 

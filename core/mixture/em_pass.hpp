@@ -102,7 +102,7 @@ double central_moments(View<const int64_t, 2> sums,    // in  (kSumWords, kMixtu
                        View<double, 1> head,           // out (kMixtureHead) log-likelihood, Σw, Σwλ of the noise
                        View<double, 1> mass,           // out (k) Σwλ, 0 for the dead
                        View<double, 2> mean,           // out (k, d)
-                       View<double, 2> covariance,     // out (k, d·d), (k, d) or (k, 0), as `scatter` says
+                       View<double, 2> covariance,     // out (k, d·d), (k, d) or (k, 0), by `scatter`
                        View<bool, 1> alive,            // out (k)
                        Run run);
 

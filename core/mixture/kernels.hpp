@@ -77,7 +77,7 @@ struct MixtureKernels {
                      const double* reach, double* centered, double* weighted, double* spent, double* mass,
                      double* first, double* second);
 
-  // mixture/mixed_pass-inl.hpp says what each computes.
+  // mixture/mixed_pass-inl.hpp documents what each computes.
   void (*mixed_prepare)(const MixedModel& model, const MixedPattern& pattern);
   void (*mixed_joint)(const MixedModel& model, const MixedPattern& pattern, const double* constants,
                       const MixedRows& rows, double* scratch, double* joint);

@@ -1,4 +1,4 @@
-// Groups of rows are walked chunk by chunk, pieces of at most kPiece rows at a time; the kernels see one pattern of
+// Groups of rows are processed chunk by chunk, pieces of at most kPiece rows at a time; the kernels see one pattern of
 // missing values and components in lanes (mixture/mixed_pass-inl.hpp).
 #include "mixture/mixed_pass.hpp"
 

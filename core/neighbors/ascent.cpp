@@ -119,12 +119,12 @@ struct AscentWorker {
       return path.stop(End::empty);
     }
     path.weight = points.weight(sums.data());
-    // Before the set is looked up: a path that begins inside the level makes no step.
+    // Before the set is searched: a path that begins inside the level makes no step.
     if (rules.level > 0 && path.weight >= rules.level) return path.stop(End::level);
     const Fingerprint set = points.fingerprint(sums.data());
     // The set repeats: a fixed point if it was the last one. An earlier one is a cycle, which only rounding makes: in
     // exact arithmetic every step that changes the set raises f (eq. 6.1).
-    // Linear, because paths have some ten steps.
+    // Linear, because paths have about ten steps.
     const auto same = std::find(path.visited.begin(), path.visited.end(), set);
     if (same != path.visited.end()) {
       path.cycle = same + 1 != path.visited.end();

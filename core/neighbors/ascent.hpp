@@ -69,8 +69,8 @@ class GaussianAscent {
   bool step(const double* y, Scratch& scratch, double* mass) const;
 
   template <class Visit>
-  End walk(double* y, const AscentRules& rules, Scratch& scratch, int64_t* steps, double* mass, Run run,
-           Visit&& visit) const;
+  End climb(double* y, const AscentRules& rules, Scratch& scratch, int64_t* steps, double* mass, Run run,
+            Visit&& visit) const;
 
   BlockTree tree_;
   std::vector<double> weights_;  // (blocks, 4), or empty

@@ -66,8 +66,8 @@ bool GaussianAscent::step(const double* y, Scratch& scratch, double* mass) const
 }
 
 template <class Visit>
-End GaussianAscent::walk(double* y, const AscentRules& rules, Scratch& scratch, int64_t* steps, double* mass, Run run,
-                         Visit&& visit) const {
+End GaussianAscent::climb(double* y, const AscentRules& rules, Scratch& scratch, int64_t* steps, double* mass, Run run,
+                          Visit&& visit) const {
   const auto d = static_cast<size_t>(tree_.blocks().d);
   for (*steps = 0; *steps < rules.max_steps;) {
     run.poll();
@@ -94,7 +94,7 @@ int64_t GaussianAscent::ascend(View<const double, 2> starts, const AscentRules& 
     for (int64_t i = begin; i < end; ++i) {
       for (int64_t j = 0; j < d; ++j) y[static_cast<size_t>(j)] = starts(i, j);
       double mass = 0;
-      ends.end(i) = static_cast<uint8_t>(walk(y.data(), rules, scratch, &ends.steps(i), &mass, run, [] {}));
+      ends.end(i) = static_cast<uint8_t>(climb(y.data(), rules, scratch, &ends.steps(i), &mass, run, [] {}));
       ends.weight(i) = mass;
       for (int64_t j = 0; j < d; ++j) ends.point(i, j) = y[static_cast<size_t>(j)];
     }
@@ -110,7 +110,7 @@ void GaussianAscent::ascent_path(const double* start, const AscentRules& rules, 
   int64_t steps = 0;
   double mass = 0;
   Scratch scratch;
-  walk(y.data(), rules, scratch, &steps, &mass, run, [&] { path.insert(path.end(), y.begin(), y.end()); });
+  climb(y.data(), rules, scratch, &steps, &mass, run, [&] { path.insert(path.end(), y.begin(), y.end()); });
 }
 
 }  // namespace knoll

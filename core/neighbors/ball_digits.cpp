@@ -55,8 +55,8 @@ void Digits::add(double x, int64_t* digits, int64_t stride) const {
   if (high_shifter_ != 0) {
     // rounded − high_shifter_ is exact, both being multiples of 2^(low + bits) below 2^(53 + low + bits), and so is x
     // minus it, which has at most `bits` bits.
-    const double rounded = x + high_shifter_, low_part = x - (rounded - high_shifter_) + low_shifter_;
-    digits[0] += static_cast<int64_t>(std::bit_cast<uint64_t>(low_part) - std::bit_cast<uint64_t>(low_shifter_));
+    const double rounded = x + high_shifter_, low = x - (rounded - high_shifter_) + low_shifter_;
+    digits[0] += static_cast<int64_t>(std::bit_cast<uint64_t>(low) - std::bit_cast<uint64_t>(low_shifter_));
     digits[stride] += static_cast<int64_t>(std::bit_cast<uint64_t>(rounded) - std::bit_cast<uint64_t>(high_shifter_));
     return;
   }
@@ -107,7 +107,7 @@ Digits::Rounded Digits::nearest(const int64_t* sums) const {
   // Digits in [0, 2^bits) of the magnitude.
   uint64_t digits[kMost];
   const int64_t mask = (int64_t{1} << bits_) - 1;
-  // Sums of digits are signed and up to 2^61; the carry out of the highest says the sign of the whole.
+  // Sums of digits are signed and up to 2^61; the carry out of the highest is the sign of the whole.
   const auto carry_all = [&](int64_t sign) {
     int64_t carry = 0;
     for (int i = 0; i < count_; ++i) {

@@ -34,7 +34,7 @@ double height(const double* x, int64_t n, int64_t d, double bound, int64_t& dist
       static_cast<double>(within) / static_cast<double>(centres * others) * static_cast<double>(n) + 1;
   const double share = d == 2 ? std::sqrt(kStrip * std::numbers::pi / neighbours)
                               : std::cbrt(kStrip * 4 / 3 * std::numbers::pi / neighbours);
-  // A strip higher than 2 ε cannot lie inside a ball; below ε/256 the walk over strips would dominate.
+  // A strip higher than 2 ε cannot lie inside a ball; below ε/256 the traversal of strips would dominate.
   return std::clamp(share, 1.0 / 256, 2.0);
 }
 

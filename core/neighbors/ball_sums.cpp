@@ -236,7 +236,7 @@ void BallSums::sum(const double* y, double bound, const Common& common, Scratch&
     sums[k] = added(common.sums[static_cast<size_t>(k)], scratch.lanes.data() + k * kBlock);
 }
 
-// All sums take part: the number of rows, the keys and the digits.
+// All sums count: the number of rows, the keys and the digits.
 Fingerprint BallSums::fingerprint(const int64_t* sums) const {
   uint64_t mix = 0;
   for (int64_t k = 0; k < width_; ++k) mix = mixed(mix, static_cast<uint64_t>(sums[k]));

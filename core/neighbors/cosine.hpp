@@ -1,4 +1,4 @@
-// The parts of the cosine distance 1 − cos, for many pairs of the same rows.
+// The terms of the cosine distance 1 − cos, for many pairs of the same rows.
 #pragma once
 
 #include <cstdint>

@@ -17,7 +17,7 @@
 namespace knoll {
 namespace {
 
-// Walks move forward within a chunk; a chunk pays one binary search per row of blocks.
+// Traversals move forward within a chunk; a chunk pays one binary search per row of blocks.
 constexpr int64_t kBlocksAtOnce = 128;
 
 class GridDbscan {
@@ -69,17 +69,17 @@ class GridDbscan {
       if (chunk.open.size == 0) return;
       size_t counted = seen < least_ ? 0 : 2;  // spans before this one are counted
       if (weights_.present()) weigh_more(0, chunk);
-      chunk.walk.move_to(block);
-      for (int r = 0; r < chunk.walk.rows() && chunk.open.size > 0;) {  // the block's row, then all other rows
+      chunk.traversal.move_to(block);
+      for (int r = 0; r < chunk.traversal.rows() && chunk.open.size > 0;) {  // the block's row, then all other rows
         const size_t before = chunk.spans.size();
-        // The block's own row without the block itself, which has been counted: its two parts.
+        // The block's own row without the block itself, which has been counted: the two ranges beside it.
         if (r == 0) {
-          const auto [first, end] = chunk.walk.row(r++);
+          const auto [first, end] = chunk.traversal.row(r++);
           if (first < block) add_span(chunk.spans, grid_.start_of_block(first), block_begin);
           if (block + 1 < end) add_span(chunk.spans, block_end, grid_.start_of_block(end));
         } else {
-          for (; r < chunk.walk.rows(); ++r) {
-            const auto [first, end] = chunk.walk.row(r);
+          for (; r < chunk.traversal.rows(); ++r) {
+            const auto [first, end] = chunk.traversal.row(r);
             if (first < end) add_span(chunk.spans, grid_.start_of_block(first), grid_.start_of_block(end));
           }
         }
@@ -112,9 +112,9 @@ class GridDbscan {
     each_block(true, [&](Chunk& chunk, int64_t block) {
       if (cores_in_block(block) == 0) return;
       const int32_t mine = known_[static_cast<size_t>(block)];
-      chunk.walk.move_to(block);
-      for (int r = 0; r < chunk.walk.rows(); ++r)
-        for (auto [other, end] = chunk.walk.row(r); other < end; ++other) {
+      chunk.traversal.move_to(block);
+      for (int r = 0; r < chunk.traversal.rows(); ++r)
+        for (auto [other, end] = chunk.traversal.row(r); other < end; ++other) {
           if (cores_in_block(other) == 0) continue;
           const int32_t theirs = known_[static_cast<size_t>(other)];
           // Two blocks that are one component each need one close pair, or none if they are joined by then.
@@ -191,7 +191,7 @@ class GridDbscan {
 
   // Scratch for the blocks of a chunk.
   struct Chunk {
-    Grid::Walk walk;
+    Grid::Traversal traversal;
     Open open;
     std::vector<int64_t> counts;
     std::vector<int32_t> blocks;  // nearby blocks with core points
@@ -210,7 +210,7 @@ class GridDbscan {
   template <class F>
   void each_block(bool ahead, F&& body) {
     for_chunks(grid_.blocks(), kBlocksAtOnce, run_, [&](int64_t, int64_t begin, int64_t end) {
-      Chunk chunk{Grid::Walk(grid_, ahead), {}, {}, {}, {}, {}, false, 0};
+      Chunk chunk{Grid::Traversal(grid_, ahead), {}, {}, {}, {}, {}, false, 0};
       for (int64_t block = begin; block < end; ++block) {
         run_.poll();
         body(chunk, block);
@@ -291,7 +291,7 @@ class GridDbscan {
   }
 
   // |sum − exact| ≤ slack and further weights are ≥ 0, so sum − level > slack means that the exact weight suffices. If
-  // it is not met, later spans may add weight, or the exact sum decides.
+  // it is not reached, later spans may add weight, or the exact sum decides.
   bool surely_enough(double sum) const { return weights_.slack == 0 ? sum >= level_ : sum - level_ > weights_.slack; }
 
   bool weight_suffices(int32_t begin, int32_t end) const {
@@ -514,10 +514,10 @@ class GridDbscan {
   void gather_core_spans(int64_t block, Chunk& chunk) const {
     chunk.blocks.clear();
     chunk.spans.clear();
-    chunk.walk.move_to(block);
+    chunk.traversal.move_to(block);
     int32_t lowest = std::numeric_limits<int32_t>::max(), highest = -1;  // clusters
-    for (int r = 0; r < chunk.walk.rows(); ++r)
-      for (auto [other, end] = chunk.walk.row(r); other < end; ++other) {
+    for (int r = 0; r < chunk.traversal.rows(); ++r)
+      for (auto [other, end] = chunk.traversal.row(r); other < end; ++other) {
         if (cores_in_block(other) == 0) continue;
         const int32_t begin = grid_.start_of_block(other);
         chunk.blocks.push_back(static_cast<int32_t>(other));

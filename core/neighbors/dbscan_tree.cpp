@@ -1,7 +1,9 @@
-// DBSCAN over the tree, for any metric and weights of both signs: each leaf of 32 points walks the tree three times.
+// DBSCAN over the tree, for any metric and weights of both signs: each leaf of 32 points traverses the tree three
+// times.
 //
-// A walk visits nodes that may have points within ε of the leaf's box. `whole(node)`: every pair of points is within ε,
-// by a bound on the computed distances that needs no margin (kd_tree.hpp), so a node counts without its points.
+// A traversal visits nodes that may have points within ε of the leaf's box. `whole(node)`: every pair of points is
+// within ε, by a bound on the computed distances that needs no margin (kd_tree.hpp), so a node counts without its
+// points.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -14,7 +16,7 @@
 namespace knoll {
 namespace {
 
-// 256 points a chunk: enough work for a thread, and neighbouring leaves walk the same nodes.
+// 256 points a chunk: enough work for a thread, and neighbouring leaves visit the same nodes.
 constexpr int64_t kLeavesAtOnce = 8;
 
 class TreeDbscan {
@@ -103,12 +105,12 @@ class TreeDbscan {
     });
   }
 
-  // tree_.walk around a leaf.
+  // tree_.traverse around a leaf.
   // The box of the leaf stands for its 32 points: what holds for the box holds for each (docs/numerics/index.md, X1).
   template <class Skip, class Whole, class Leaf>
-  void walk(int64_t leaf, Skip&& skip, Whole&& whole, Leaf&& at_leaf) const {
+  void traverse(int64_t leaf, Skip&& skip, Whole&& whole, Leaf&& at_leaf) const {
     const double* const box = tree_.box(tree_.leaf_node(leaf));
-    tree_.walk(box, box + tree_.dims(), leaf, within_, skip, whole, at_leaf);
+    tree_.traverse(box, box + tree_.dims(), leaf, within_, skip, whole, at_leaf);
   }
 
   // bits[t]: the lanes of `leaf` within ε of point t of `other`.
@@ -120,7 +122,7 @@ class TreeDbscan {
     if (rechecks != 0) tally.rechecks.fetch_add(rechecks, std::memory_order_relaxed);
   }
 
-  // Counts the neighbours of a leaf's points until all have enough: counts only grow, so the walk may stop there.
+  // Counts the neighbours of a leaf's points until all have enough: counts only grow, so the traversal may stop there.
   void count(int64_t leaf) {
     const int64_t m = tree_.points_in(leaf);
     std::array<int64_t, kPoints> counts{};
@@ -129,7 +131,7 @@ class TreeDbscan {
         if (static_cast<double>(counts[static_cast<size_t>(l)]) < min_samples_) return false;
       return true;
     };
-    walk(
+    traverse(
         leaf, [](int32_t, double) { return false; },
         [&](int32_t node) {
           const auto& box = tree_.nodes()[static_cast<size_t>(node)];
@@ -175,7 +177,7 @@ class TreeDbscan {
   }
 
   // As count, with weights. Sums of weights ≥ 0 only grow: once sum − min_samples > slack the exact sum suffices, and
-  // the walk may stop. At the end |sum − min_samples| ≤ slack is decided by the exact sum.
+  // the traversal may stop. At the end |sum − min_samples| ≤ slack is decided by the exact sum.
   void weigh(int64_t leaf) {
     const int64_t m = tree_.points_in(leaf);
     std::array<double, kPoints> sums{};
@@ -187,7 +189,7 @@ class TreeDbscan {
         if (!(sums[static_cast<size_t>(l)] - min_samples_ > weights_.slack)) return false;
       return true;
     };
-    walk(
+    traverse(
         leaf, [](int32_t, double) { return false; },
         [&](int32_t node) {
           for (auto& s : sums) s += node_weight_[static_cast<size_t>(node)];
@@ -218,7 +220,7 @@ class TreeDbscan {
   // Σ w ≥ min_samples by the exact sum, rounded once, for one point whose float64 sum is within the slack.
   bool exact_weight_suffices(int64_t leaf, int lane) {
     ExactSum sum;
-    walk(
+    traverse(
         leaf, [](int32_t, double) { return false; },
         [&](int32_t node) {
           const auto& box = tree_.nodes()[static_cast<size_t>(node)];
@@ -283,7 +285,7 @@ class TreeDbscan {
   void unite(int64_t leaf) {
     const int32_t home = tree_.leaf_node(leaf), first = first_core(home);
     const uint32_t mine = core_[static_cast<size_t>(leaf)];
-    walk(
+    traverse(
         leaf,
         [&](int32_t node, double) {
           // Nodes that end before this leaf have visited it already: the relation is symmetric.
@@ -335,7 +337,7 @@ class TreeDbscan {
   void attach_first(int64_t leaf, uint32_t others, std::array<int32_t, kPoints>& mine) {
     constexpr int32_t kNone = std::numeric_limits<int32_t>::max();
     for_bits(others, [&](int l) { mine[static_cast<size_t>(l)] = kNone; });
-    walk(
+    traverse(
         leaf,
         [&](int32_t node, double) {
           // Any lane that could still get a lower number keeps the node.
@@ -400,7 +402,7 @@ class TreeDbscan {
         });
       });
     };
-    walk(
+    traverse(
         leaf,
         [&](int32_t node, double near) {
           if (first_core(node) < 0) return true;

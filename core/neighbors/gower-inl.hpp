@@ -32,9 +32,9 @@ KNOLL_INLINE void add_counts(f32* sums, bytes32 counts, f32 weight) {
   uint8_t each[32];
   __builtin_memcpy(each, &counts, sizeof each);
   for (int v = 0; v < 4; ++v) {
-    bytes8 some;
-    __builtin_memcpy(&some, each + 8 * v, sizeof some);
-    sums[v] += weight * __builtin_convertvector(some, f32);
+    bytes8 bytes;
+    __builtin_memcpy(&bytes, each + 8 * v, sizeof bytes);
+    sums[v] += weight * __builtin_convertvector(bytes, f32);
   }
 }
 
@@ -116,9 +116,9 @@ static void gower_sums(const double* row, const double* panel, const double* wei
       const f64 x = broadcast(row[j]), weight = broadcast(number ? weights[j] : -weights[j]);
       for (int v = 0; v < kVectors; ++v) {
         const f64 y = load(panel + 32 * j + first + v * kLanes);
-        const f64 part = number ? weight * (f64)((i64)(x - y) & magnitude) : select(equal(x, y), f64{}, weight);
+        const f64 term = number ? weight * (f64)((i64)(x - y) & magnitude) : select(equal(x, y), f64{}, weight);
         const i64 gone = equal(y, none);
-        sum[v] += select(gone, f64{}, part);
+        sum[v] += select(gone, f64{}, term);
         mass[v] += select(gone, f64{}, weight);
       }
     }

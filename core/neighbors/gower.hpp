@@ -15,7 +15,7 @@ namespace knoll {
 
 // Where a panel holds each column.
 struct GowerLayout {
-  // The levels of x say how many bytes each category takes.
+  // The levels of x determine how many bytes each category takes.
   GowerLayout(View<const double, 2> x, const Metric& metric);
   GowerLayout(const GowerLayout&) = delete;  // `shape` refers to its vectors
 

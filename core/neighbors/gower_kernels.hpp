@@ -5,7 +5,7 @@
 
 namespace knoll {
 
-// The columns as panels hold them: numbers, then a byte for each column that says whether a row has it, then the levels
+// The columns as panels hold them: numbers, then a byte for each column: whether a row has it, then the levels
 // of the categories in bytes, as many for each as its levels take. Columns of one weight are a group of at most 255.
 struct GowerShape {
   int64_t numbers;            // columns of numbers
@@ -36,7 +36,7 @@ struct GowerKernels {
   void (*masks)(const GowerShape* shape, const GowerTile* tile, uint32_t* sure, uint32_t* possible);
 
   // Sum and weight of Metric::distance of a row (d) and a panel (d, 32) in float64, in the order of the columns; a
-  // value that equals `missing` takes no part. weights (d): negative ones of categories.
+  // value that equals `missing` is skipped. weights (d): negative ones of categories.
   void (*sums)(const double* row, const double* panel, const double* weights, int64_t d, double missing, double* sums,
                double* masses);
 };

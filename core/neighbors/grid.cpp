@@ -1,4 +1,4 @@
-// Numbering, sorting and walking the grid cells.
+// Numbering, sorting and traversing the grid cells.
 #include "neighbors/grid.hpp"
 
 #include <algorithm>
@@ -423,7 +423,7 @@ int32_t Grid::partition_block(int64_t block, const uint8_t* first, Scratch& scra
 
 // Offsets are relative to a block's number, so they are the same for all blocks. Rows with fewer differing axes first:
 // they are nearer, and counts are settled earlier.
-Grid::Walk::Walk(const Grid& grid, bool ahead) : grid_(grid) {
+Grid::Traversal::Traversal(const Grid& grid, bool ahead) : grid_(grid) {
   struct Row {
     int distance;
     int64_t offset;

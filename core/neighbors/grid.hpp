@@ -3,7 +3,7 @@
 // Two or three cells along each axis make a *block*, whose side exceeds ε: what is within ε of a block lies in the
 // blocks that touch it. The grid is not stored: points are sorted by the number of their block, then by their cell in
 // it, so cells, blocks and whole rows of blocks along the first axis are spans of points. The neighbours of a block are
-// 3^(d−1) such rows, found by walking along the rows together. Blocks are numbered within the box of the data; where
+// 3^(d−1) such rows, found by moving along the rows together. Blocks are numbered within the box of the data; where
 // that box has too many of them (a far outlier, a tiny ε), empty intervals along each axis are cut out first.
 #pragma once
 
@@ -69,12 +69,12 @@ class Grid {
   };
   int32_t partition_block(int64_t block, const uint8_t* first, Scratch& scratch);
 
-  // Walks along blocks in order, and finds the spans of blocks in the neighbouring rows: the own row first, then the
+  // Visits blocks in order, and finds the spans of blocks in the neighbouring rows: the own row first, then the
   // others by their distance. A row is searched only when it is requested.
-  class Walk {
+  class Traversal {
    public:
     // All blocks that touch one; with `ahead`, only those with a higher number.
-    Walk(const Grid& grid, bool ahead);
+    Traversal(const Grid& grid, bool ahead);
     void move_to(int64_t block) { key_ = grid_.key_[static_cast<size_t>(block)]; }  // never back
     int rows() const { return rows_; }
 

@@ -20,7 +20,7 @@ namespace knoll {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-// A query is a walk of microseconds; 64 are worth a chunk.
+// A query is a traversal of microseconds; 64 are worth a chunk.
 constexpr int64_t kQueriesAtOnce = 64;
 
 // Components are DBSCAN with min_samples = 1 on the rows that the mask allows: every row is core.
@@ -85,9 +85,9 @@ class TreeIndex : public Index {
       const Within w = metric_.within(radius, query.largest);
       ExactSum sum;
       int64_t found = 0;
-      // Exact, so the order of the walk does not matter, and rounded once (docs/numerics/sums.md, S4).
+      // Exact, so the order of the traversal does not matter, and rounded once (docs/numerics/sums.md, S4).
       const auto weigh = [&](int64_t position) { sum.add(weights(tree_.row(position))); };
-      walk(
+      traverse(
           query, w, [](int32_t, double) { return false; },
           [&](int32_t node) {
             const auto& box = tree_.nodes()[static_cast<size_t>(node)];
@@ -194,7 +194,7 @@ class TreeIndex : public Index {
     each(queries, run, [&](int64_t i, const Query& query) {
       const Within w = metric_.within(radius, query.largest);
       int32_t best = kNoRow;
-      walk(
+      traverse(
           query, w, [&](int32_t node, double) { return lowest[static_cast<size_t>(node)] >= best; },
           [&](int32_t node) {
             best = std::min(best, lowest[static_cast<size_t>(node)]);
@@ -226,8 +226,8 @@ class TreeIndex : public Index {
   }
 
   template <class Skip, class Whole, class Leaf>
-  void walk(const Query& query, const Within& w, Skip&& skip, Whole&& whole, Leaf&& at_leaf) const {
-    tree_.walk(query.coords.data(), query.coords.data(), 0, w, skip, whole, at_leaf);
+  void traverse(const Query& query, const Within& w, Skip&& skip, Whole&& whole, Leaf&& at_leaf) const {
+    tree_.traverse(query.coords.data(), query.coords.data(), 0, w, skip, whole, at_leaf);
   }
 
   // body(key, position) for all rows that may be among the nearest: those with a reduced distance ≤ limit, which body
@@ -249,8 +249,8 @@ class TreeIndex : public Index {
     };
     Within open = w;
     // Reduced distances are ≥ 0.
-    open.inside = -1;  // no node counts as a whole: every walk goes down to the leaves
-    walk(
+    open.inside = -1;  // no node counts as a whole: every traversal goes down to the leaves
+    traverse(
         query, open, [&](int32_t node, double near) { return near > limit || !node_allowed(node); },
         [](int32_t) { return false; }, at_leaf);
   }
@@ -266,7 +266,7 @@ class TreeIndex : public Index {
         [&](double key, int64_t position) {
           const Found candidate{key, tree_.row(position)};
           if (heap.size() == k) {
-            // Pairs compare by key, then by row: ties go to the lowest row, whatever the order of the walk.
+            // Pairs compare by key, then by row: ties go to the lowest row, whatever the order of the traversal.
             if (candidate >= heap.front()) return;
             std::pop_heap(heap.begin(), heap.end());
             heap.pop_back();

@@ -1,4 +1,4 @@
-// The construction of the tree, and the bounds and tiles of its walks.
+// The construction of the tree, and the bounds and tiles of its traversals.
 #include "neighbors/kd_tree.hpp"
 
 #include <algorithm>
@@ -110,7 +110,7 @@ AxisKey axis_key(int64_t row, int64_t slot) {
 }
 
 // A pivot for the nth of [begin, end): an order statistic of evenly spaced keys, one standard deviation to the far side
-// of the nth, so that it is mostly in the smaller part.
+// of the nth, so that it is mostly in the smaller side.
 AxisKey* choose_pivot(AxisKey* begin, const AxisKey* nth, AxisKey* end) {
   const int64_t n = end - begin, rank = nth - begin;
   const int64_t m = n > 4096 ? 63 : n > 512 ? 15 : 5, deviation = m / 15;

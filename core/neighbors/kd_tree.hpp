@@ -56,14 +56,14 @@ class KdTree {
   double nearest(const double* low, const double* high, int32_t node, const Within& w) const;
   double farthest(const double* low, const double* high, int32_t node, const Within& w) const;
 
-  // Walks the nodes that have points within w of the box [low, high], the nearer child first and of two equally near
+  // Visits the nodes that have points within w of the box [low, high], the nearer child first and of two equally near
   // ones the one with the leaf `home`.
   //   skip(node, near)   true: not this node; `near` is the bound on its reduced distances
-  //   whole(node)        every point of the node is within w of every point of the box; true: stop the walk
-  //   leaf(leaf)         a point may be; true: stop the walk
+  //   whole(node)        every point of the node is within w of every point of the box; true: stop the traversal
+  //   leaf(leaf)         a point may be; true: stop the traversal
   template <class Skip, class Whole, class Leaf>
-  void walk(const double* low, const double* high, int64_t home, const Within& w, Skip&& skip, Whole&& whole,
-            Leaf&& at_leaf) const;
+  void traverse(const double* low, const double* high, int64_t home, const Within& w, Skip&& skip, Whole&& whole,
+                Leaf&& at_leaf) const;
 
   // Which lanes of `a`, a tile of embedded points, are within w of each of the m points of `leaf`: bits[t]. Between the
   // two thresholds the metric's formula decides, on the data points `raw_a` (lane, d), which are not read otherwise.
@@ -93,8 +93,8 @@ class KdTree {
 };
 
 template <class Skip, class Whole, class Leaf>
-void KdTree::walk(const double* low, const double* high, int64_t home, const Within& w, Skip&& skip, Whole&& whole,
-                  Leaf&& at_leaf) const {
+void KdTree::traverse(const double* low, const double* high, int64_t home, const Within& w, Skip&& skip, Whole&& whole,
+                      Leaf&& at_leaf) const {
   struct Open {
     int32_t node;
     double near;

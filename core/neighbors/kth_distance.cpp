@@ -31,7 +31,7 @@ void kth_distances(View<const double, 2> x, View<const double, 1> weights, doubl
       // √ is monotone under rounding, so the k-th squared distance has the k-th distance.
       if (weights.empty()) {
         const auto k = static_cast<int64_t>(std::clamp(mass, 1.0, static_cast<double>(n))) - 1;
-        // Lanes past n are zeros of the last tile: they lie behind d2.begin() + n and take no part.
+        // Lanes past n are zeros of the last tile: they lie behind d2.begin() + n and do not count.
         std::nth_element(d2.begin(), d2.begin() + k, d2.begin() + n);
         out(i) = std::sqrt(d2[static_cast<size_t>(k)]);
         continue;

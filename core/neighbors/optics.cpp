@@ -16,10 +16,10 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kUlp = std::numeric_limits<double>::epsilon();
 constexpr int32_t kNobody = std::numeric_limits<int32_t>::max();
 
-class Walk {
+class Ordering {
  public:
   template <class T>
-  Walk(View<const T, 2> x, View<const double, 1> core, double max_eps, const Metric& metric, Run run)
+  Ordering(View<const T, 2> x, View<const double, 1> core, double max_eps, const Metric& metric, Run run)
       : tree_(x, metric, run),
         anywhere_(metric.anywhere(tree_.magnitudes())),
         max_eps_(max_eps),
@@ -167,22 +167,22 @@ class Walk {
 }  // namespace
 
 template <class T>
-void optics_walk(View<const T, 2> x, View<const double, 1> core, double max_eps, const Metric& metric,
-                 View<int64_t, 1> order, View<double, 1> reach, View<int64_t, 1> predecessor, Run run) {
-  Walk walk(x, core, max_eps, metric, run);
-  for (int64_t step = 0; step < walk.size(); ++step) {
+void optics_order(View<const T, 2> x, View<const double, 1> core, double max_eps, const Metric& metric,
+                  View<int64_t, 1> order, View<double, 1> reach, View<int64_t, 1> predecessor, Run run) {
+  Ordering ordering(x, core, max_eps, metric, run);
+  for (int64_t step = 0; step < ordering.size(); ++step) {
     if (step % 64 == 0) run.poll();
-    const int64_t p = walk.next();
-    walk.visit(p);
-    order(step) = walk.row(p);
-    reach(walk.row(p)) = walk.reach(p);
-    predecessor(walk.row(p)) = walk.predecessor(p);
+    const int64_t p = ordering.next();
+    ordering.visit(p);
+    order(step) = ordering.row(p);
+    reach(ordering.row(p)) = ordering.reach(p);
+    predecessor(ordering.row(p)) = ordering.predecessor(p);
   }
 }
 
-template void optics_walk(View<const double, 2>, View<const double, 1>, double, const Metric&, View<int64_t, 1>,
-                          View<double, 1>, View<int64_t, 1>, Run);
-template void optics_walk(View<const float, 2>, View<const double, 1>, double, const Metric&, View<int64_t, 1>,
-                          View<double, 1>, View<int64_t, 1>, Run);
+template void optics_order(View<const double, 2>, View<const double, 1>, double, const Metric&, View<int64_t, 1>,
+                           View<double, 1>, View<int64_t, 1>, Run);
+template void optics_order(View<const float, 2>, View<const double, 1>, double, const Metric&, View<int64_t, 1>,
+                           View<double, 1>, View<int64_t, 1>, Run);
 
 }  // namespace knoll

@@ -1,4 +1,4 @@
-// The walk of OPTICS: rows in the order in which a cluster grows from its start, each with its reachability.
+// The ordering of OPTICS: rows in the order in which a cluster grows from its start, each with its reachability.
 //
 // From a core row p, every row o that has not been visited and lies within max_eps gets the reachability
 // max(c(p), d(p, o)), if that is less than what it has. The row of least reachability is visited next.
@@ -16,11 +16,11 @@ namespace knoll {
 // the lowest row is visited; so is the lowest one left where none is reachable. One thread: each step depends on the
 // last.
 template <class T>
-void optics_walk(View<const T, 2> x,                                            // in  (n, d)
-                 View<const double, 1> core,                                    // in  (n) core distances
-                 double max_eps, const Metric& metric, View<int64_t, 1> order,  // out (n)
-                 View<double, 1> reach,         // out (n), infinite where nothing has reached the row
-                 View<int64_t, 1> predecessor,  // out (n), −1 there
-                 Run run);
+void optics_order(View<const T, 2> x,                                            // in  (n, d)
+                  View<const double, 1> core,                                    // in  (n) core distances
+                  double max_eps, const Metric& metric, View<int64_t, 1> order,  // out (n)
+                  View<double, 1> reach,         // out (n), infinite where nothing has reached the row
+                  View<int64_t, 1> predecessor,  // out (n), −1 there
+                  Run run);
 
 }  // namespace knoll

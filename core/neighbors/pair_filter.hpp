@@ -9,7 +9,7 @@
 // PairFilter<GowerRow> has the same methods for rows of float64 under Gower's distance (neighbors/gower.hpp); there D
 // is that distance itself, and r2 a radius.
 //
-// r2 is a bound on D, inclusive. A mask has a byte per row, not 0 for the rows that take part; empty means all.
+// r2 is a bound on D, inclusive. A mask has a byte per row, not 0 for the rows that count; empty means all.
 #pragma once
 
 #include <cstdint>

@@ -48,7 +48,7 @@ PairStats search(const Panels<T>& q, const Panels<T>& panels, const std::vector<
           if (here <= found.radius(l))
             found.offer(l, panels.rows[static_cast<size_t>(candidate.panel * kPairPanel + t)], here);
         });
-        // R is part of the row's thresholds alone, so each query has its own (docs/numerics/pairs.md, P5).
+        // R is in the row's thresholds alone, so each query has its own (docs/numerics/pairs.md, P5).
         block.set_radius(l, found.radius(l));  // the filter of the next panels is tighter
       }
       double most = -1;

@@ -11,8 +11,8 @@
 
 namespace knoll {
 
-// x̂ = float((x − center)·2^exponent): the median of a sample and its typical size, so that a few far rows move neither.
-// Not the Pivot of kmeans/float32_filter.hpp, which says why.
+// x̂ = float((x − center)·2^exponent): the median of a sample and its typical size, so that a few far rows move
+// neither. Not the Pivot of kmeans/float32_filter.hpp, which gives the reason.
 struct PairPivot {
   std::vector<double> center;  // (d)
   int exponent = 0;

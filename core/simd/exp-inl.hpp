@@ -6,7 +6,7 @@
 // double, because neither SSE2 nor AVX2 converts 64-bit integers to doubles.
 //
 // The coefficients are minimax polynomials found by the Remez exchange in 60-digit arithmetic (mpmath), on
-// the interval of the reduced argument widened by one part in 10⁴, for the error named beside them, and then
+// the interval of the reduced argument widened by 10⁻⁴, for the error named beside them, and then
 // rounded to double one by one.
 
 // ln 2 = kLn2Hi + kLn2Lo to 97 bits. kLn2Hi has 42 bits, so that k·kLn2Hi is exact for |k| < 2¹¹.

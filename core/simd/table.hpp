@@ -30,7 +30,7 @@ struct Kernels {
   bool (*finite_f64)(const double* x, int64_t n);
   bool (*finite_f32)(const float* x, int64_t n);
 
-  // simd/tile-inl.hpp says what each computes.
+  // simd/tile-inl.hpp documents what each computes.
   void (*center_rows_f64)(const double* x, int64_t stride, int64_t rows, int64_t d, const double* center,
                           const double* weights, double* out, double* weighted, int64_t height, double* sums);
   void (*center_rows_f32)(const float* x, int64_t stride, int64_t rows, int64_t d, const double* center,

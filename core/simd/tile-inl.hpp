@@ -9,14 +9,14 @@ KNOLL_INLINE f64 load_as_f64(const float* p) { return f64{p[0], p[1], p[2], p[3]
 
 // The first `Count` lanes of a vector, the others zero.
 template <int Count, class T>
-KNOLL_INLINE f64 load_some_as_f64(const T* p) {
+KNOLL_INLINE f64 load_first_as_f64(const T* p) {
   if constexpr (Count == kLanes) return load_as_f64(p);
   return f64{static_cast<double>(p[0]), Count > 1 ? static_cast<double>(p[Count > 1 ? 1 : 0]) : 0.0,
              Count > 2 ? static_cast<double>(p[Count > 2 ? 2 : 0]) : 0.0, 0.0};
 }
 
-// V vectors of columns, all rows: what center_rows says. Centre and sums stay in registers. Of the last vector `Last`
-// lanes are columns.
+// V vectors of columns, all rows: as center_rows documents. Centre and sums stay in registers. Of the last vector
+// `Last` lanes are columns.
 template <int V, int Last, class T>
 KNOLL_INLINE void center_strip(const T* x, int64_t stride, int64_t rows, const double* center, const double* weights,
                                double* out, double* weighted, int64_t height, double* sums) {
@@ -25,7 +25,7 @@ KNOLL_INLINE void center_strip(const T* x, int64_t stride, int64_t rows, const d
   for (int64_t r = 0; r < rows; ++r, x += stride) {
     f64 y[V];
     for (int v = 0; v < V; ++v) {
-      y[v] = (v == V - 1 ? load_some_as_f64<Last>(x + v * kLanes) : load_as_f64(x + v * kLanes)) - c[v];
+      y[v] = (v == V - 1 ? load_first_as_f64<Last>(x + v * kLanes) : load_as_f64(x + v * kLanes)) - c[v];
       store(out + (v * height + r) * kLanes, y[v]);
     }
     if (weights != nullptr) {

@@ -1,4 +1,4 @@
-// A very small test harness: TEST("name") { CHECK(x == y); }. A failing check says where and goes on.
+// A very small test harness: TEST("name") { CHECK(x == y); }. A failing check reports where and goes on.
 #pragma once
 
 #include <cstdio>
@@ -31,7 +31,7 @@ inline void fail(const char* file, int line, const std::string& what) {
   std::printf("%s:%d: %s\n", file, line, what.c_str());
 }
 
-// Where a processor is emulated or watched (KNOLL_TEST_QUICK), a test may take fewer sizes of the same kinds.
+// Where a processor is emulated or watched (KNOLL_TEST_QUICK), a test may take fewer sizes.
 inline bool quick() {
   static const bool set = std::getenv("KNOLL_TEST_QUICK") != nullptr;
   return set;
@@ -52,8 +52,8 @@ inline bool quick() {
   do {                                                                                   \
     if (!(condition)) knoll_test::fail(__FILE__, __LINE__, "CHECK failed: " #condition); \
   } while (0)
-// As CHECK, with more to say: CHECK_SAY(a < b, "i = " << i).
-#define CHECK_SAY(condition, message)                         \
+// As CHECK, with a message: CHECK_MSG(a < b, "i = " << i).
+#define CHECK_MSG(condition, message)                         \
   do {                                                        \
     if (!(condition)) {                                       \
       std::ostringstream text;                                \

@@ -65,17 +65,17 @@ Result plain(const std::vector<double>& x, int64_t d, const AscentRules& rules) 
   Result r;
   for (int64_t i = 0; i < n; ++i) {
     Point y(x.begin() + i * d, x.begin() + (i + 1) * d);
-    std::vector<std::vector<int64_t>> met;
+    std::vector<std::vector<int64_t>> seen;
     std::vector<int64_t> set = neighbours(y);
     End end = End::unfinished;
     int64_t steps = 0;
     for (;; ++steps) {
       if (rules.level > 0 && static_cast<double>(set.size()) >= rules.level)
         end = End::level;
-      else if (std::find(met.begin(), met.end(), set) != met.end())
+      else if (std::find(seen.begin(), seen.end(), set) != seen.end())
         end = End::fixed;
       if (end != End::unfinished || steps == rules.max_steps) break;
-      met.push_back(set);
+      seen.push_back(set);
       for (int64_t j = 0; j < d; ++j) {
         ExactSum sum;
         for (const int64_t k : set) sum.add(x[static_cast<size_t>(k * d + j)]);
@@ -100,7 +100,7 @@ TEST("ascent: ends, steps and weights are those of the definition, at every leve
       for (double level : {0.0, 1.0, 3.0, 9.0, 1e9})
         for (int64_t limit : {int64_t{0}, int64_t{1}, int64_t{3}, int64_t{1000}}) {
           const AscentRules rules{lattice ? 2.0 : 1.1, level, 0, limit};
-          CHECK_SAY(ascended(x, {}, d, rules, Run{1}) == plain(x, d, rules),
+          CHECK_MSG(ascended(x, {}, d, rules, Run{1}) == plain(x, d, rules),
                     "lattice " << lattice << " d " << d << " level " << level << " limit " << limit);
         }
     }

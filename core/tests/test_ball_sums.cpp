@@ -71,7 +71,7 @@ void check_balls(const Data& data, double eps, bool weighted) {
         weight.add(w);
         for (int64_t j = 0; j < data.d; ++j) total[static_cast<size_t>(j)].add_product(w, data.row(k)[j]);
       }
-      CHECK_SAY(sums[0] == rows, "n " << data.n << " d " << data.d << " eps " << eps << " row " << i);
+      CHECK_MSG(sums[0] == rows, "n " << data.n << " d " << data.d << " eps " << eps << " row " << i);
       if (rows == 0) continue;
       CHECK(balls.weight(sums.data()) == weight.round());
       balls.mean(sums.data(), mean.data());
@@ -96,10 +96,10 @@ TEST("ball: the bound is the largest square whose root is within") {
 
 TEST("ball: digits add up to the exact sum in any order, and round once") {
   std::mt19937_64 engine(3);
-  for (int spread : {1, 20, 60, 200, 900, 2000}) {
+  for (int exponents : {1, 20, 60, 200, 900, 2000}) {
     std::vector<double> x;
     for (int i = 0; i < 300; ++i) {
-      const int exponent = static_cast<int>(engine() % static_cast<unsigned>(spread)) - spread / 2 - 52;
+      const int exponent = static_cast<int>(engine() % static_cast<unsigned>(exponents)) - exponents / 2 - 52;
       x.push_back(std::ldexp(static_cast<double>(engine() >> 11), std::max(exponent, -1074)) * (i % 2 ? 1 : -1));
     }
     BitRange range;
@@ -113,7 +113,7 @@ TEST("ball: digits add up to the exact sum in any order, and round once") {
         digits.add(x[i], sums.data(), 1);
         exact.add(x[i]);
       }
-      CHECK_SAY(digits.round(sums.data()) == exact.round(), "spread " << spread << " terms " << terms);
+      CHECK_MSG(digits.round(sums.data()) == exact.round(), "exponents " << exponents << " terms " << terms);
     }
   }
   CHECK(Digits().round(nullptr) == 0.0);
@@ -179,7 +179,7 @@ TEST("ball: a mean is within float64 where products and sums are not") {
     const std::vector<double> expected = mean_of(0, 0);
     for (int power : {-900, -400, 400})
       for (int weight_power : {-1000, -700, 0, 700, 1018})
-        CHECK_SAY(mean_of(power, weight_power) == expected, "2^" << power << ", weights 2^" << weight_power);
+        CHECK_MSG(mean_of(power, weight_power) == expected, "2^" << power << ", weights 2^" << weight_power);
   }
 }
 
@@ -206,7 +206,7 @@ TEST("ball: the common rows of the balls of a box, and the checked ones, are the
               y[static_cast<size_t>(j)] = 0.5 + side * static_cast<double>(corner * (j + 1) % 8) / 7;
             balls.sum(y.data(), bound, scratch, sums.data());
             balls.sum(y.data(), bound, common, scratch, again.data());
-            CHECK_SAY(sums == again, "d " << d << " side " << side << " corner " << corner);
+            CHECK_MSG(sums == again, "d " << d << " side " << side << " corner " << corner);
           }
         }
       }

@@ -86,7 +86,7 @@ TEST("cholesky: L times its transpose is A, and every bit is the textbook's") {
     const Matrix l = factor(a);
     Matrix plain = a;
     CHECK(textbook(plain, 0) == -1);
-    CHECK_SAY(l == plain, "d = " << d);
+    CHECK_MSG(l == plain, "d = " << d);
     // |A − L Lᵀ|_ij ≤ γ_{d+1} √(a_ii a_jj) about (Higham, Accuracy and Stability of Numerical Algorithms,
     // theorem 10.3); the product here adds as much again.
     for (int64_t i = 0; i < d; ++i)
@@ -94,7 +94,7 @@ TEST("cholesky: L times its transpose is A, and every bit is the textbook's") {
         double product = 0;
         for (int64_t k = 0; k <= j; ++k) product += l(i, k) * l(j, k);
         const double bound = 2 * static_cast<double>(d + 2) * kRound * std::sqrt(a(i, i) * a(j, j));
-        CHECK_SAY(std::fabs(product - a(i, j)) <= bound, "d = " << d << ", i = " << i << ", j = " << j);
+        CHECK_MSG(std::fabs(product - a(i, j)) <= bound, "d = " << d << ", i = " << i << ", j = " << j);
         if (i != j) CHECK(l(j, i) == 0);
       }
   }

@@ -109,7 +109,7 @@ TEST("twofold: sums of pairs are right to 3u² of their magnitudes, cancelling o
     if (t % 2 == 0) b = two_sum(-a.high * (1 + static_cast<double>(t % 5) * 2 * kUnit), b.low);
     const Twofold sum = a + b;
     ExactSum exact;
-    for (double part : {a.high, a.low, b.high, b.low, -sum.high, -sum.low}) exact.add(part);
+    for (double term : {a.high, a.low, b.high, b.low, -sum.high, -sum.low}) exact.add(term);
     CHECK(std::fabs(exact.round()) <= 3 * kUnit * kUnit * (std::fabs(a.high) + std::fabs(b.high)));
     CHECK(sum.high == sum.high + sum.low);
   }
@@ -124,7 +124,7 @@ TEST("twofold: a quotient is the nearest double, and a double comes back") {
     const double value = wide_range(random, reach);
     const Twofold product = two_product(value, b.high);
     const Twofold multiple = product + two_product(value, b.low);
-    CHECK_SAY(divide(multiple, b) == value, value << " of " << b.high);
+    CHECK_MSG(divide(multiple, b) == value, value << " of " << b.high);
     CHECK(divide({-multiple.high, -multiple.low}, b) == -value);
     // any other: the neighbours are no nearer (but for what 2^−100 may decide)
     const Twofold a = two_sum(wide_range(random, 50), wide_range(random, 2) * 0x1p-80);
@@ -221,7 +221,7 @@ TEST("kmeans: the objective is within its error of the exact one, and the error 
           const auto threaded =
               cluster_means(problem.sums(), about, old, matrix_view(again.data(), problem.k, d), Run{4});
           CHECK(centers == again && found.value == threaded.value && found.error == threaded.error);
-          CHECK_SAY(difference(problem.about(centers.data(), true), found.value) <= found.error,
+          CHECK_MSG(difference(problem.about(centers.data(), true), found.value) <= found.error,
                     "shift " << shift << ", apart " << apart);
           if (shift * apart < 1e18) CHECK(found.error <= 0x1p-36 * found.value);
           double moved = 0;

@@ -15,11 +15,11 @@ using namespace knoll;
 
 namespace {
 
-const std::vector<std::string> kKinds = {"normal",         "outliers 1e9", "outliers 1e30", "outliers 1e300",
-                                         "all magnitudes", "two clouds",   "lognormal",     "tiny",
-                                         "zeros",          "integers",     "one column out"};
+const std::vector<std::string> kDatasets = {"normal",         "outliers 1e9", "outliers 1e30", "outliers 1e300",
+                                            "all magnitudes", "two clouds",   "lognormal",     "tiny",
+                                            "zeros",          "integers",     "one column out"};
 
-std::vector<double> numbers(const std::string& kind, int64_t n, int64_t d, unsigned seed) {
+std::vector<double> numbers(const std::string& dataset, int64_t n, int64_t d, unsigned seed) {
   std::mt19937_64 random(seed);
   std::normal_distribution<double> normal;
   std::vector<double> x(static_cast<size_t>(n * d));
@@ -27,16 +27,16 @@ std::vector<double> numbers(const std::string& kind, int64_t n, int64_t d, unsig
     const auto row = i / static_cast<size_t>(d), column = i % static_cast<size_t>(d);
     const bool out = row % 97 == 5;
     double v = normal(random);
-    if (kind == "outliers 1e9" && out) v *= 1e9;
-    if (kind == "outliers 1e30" && out) v *= 1e30;
-    if (kind == "outliers 1e300" && out) v *= 1e300;
-    if (kind == "all magnitudes") v = std::ldexp(v, static_cast<int>(random() % 2040) - 1050);
-    if (kind == "two clouds" && row % 2 == 0) v *= 1e14;
-    if (kind == "lognormal") v = std::exp(10 * v);
-    if (kind == "tiny") v *= 1e-310;
-    if (kind == "zeros") v = out ? 1e18 * v : 0.0;
-    if (kind == "integers") v = out ? 1e15 : std::round(9 * v);
-    if (kind == "one column out" && column == 1 && out) v = -1e200;
+    if (dataset == "outliers 1e9" && out) v *= 1e9;
+    if (dataset == "outliers 1e30" && out) v *= 1e30;
+    if (dataset == "outliers 1e300" && out) v *= 1e300;
+    if (dataset == "all magnitudes") v = std::ldexp(v, static_cast<int>(random() % 2040) - 1050);
+    if (dataset == "two clouds" && row % 2 == 0) v *= 1e14;
+    if (dataset == "lognormal") v = std::exp(10 * v);
+    if (dataset == "tiny") v *= 1e-310;
+    if (dataset == "zeros") v = out ? 1e18 * v : 0.0;
+    if (dataset == "integers") v = out ? 1e15 : std::round(9 * v);
+    if (dataset == "one column out" && column == 1 && out) v = -1e200;
     x[i] = v;
   }
   return x;
@@ -51,7 +51,7 @@ class Sums {
     exponents_ = column_exponents(x, Run{2});
     for (int t = 0; t < 3; ++t) deltas.push_back(std::make_unique<ClusterDelta>(exponents_, largest_, *totals));
   }
-  // Rounded from the units where they hold everything; what the words say must be the same.
+  // Rounded from the units where they hold everything; the words must give the same.
   std::vector<double> rounded() {
     for (auto& delta : deltas) delta->flush();
     const auto count = totals->k * (d_ + 1);
@@ -77,9 +77,9 @@ class Sums {
 };
 
 template <class T>
-void join_and_leave(const std::string& kind, int64_t d, bool weighted, bool by_columns) {
+void join_and_leave(const std::string& dataset, int64_t d, bool weighted, bool by_columns) {
   const int64_t n = 400, k = 5;
-  const auto wide = numbers(kind, n, d, 3);
+  const auto wide = numbers(dataset, n, d, 3);
   std::vector<T> x(wide.size());
   for (int64_t i = 0; i < n; ++i)
     for (int64_t j = 0; j < d; ++j) {
@@ -110,8 +110,8 @@ void join_and_leave(const std::string& kind, int64_t d, bool weighted, bool by_c
   const auto check = [&] {
     const auto got = sums.rounded();
     for (size_t c = 0; c < got.size(); ++c)
-      CHECK_SAY(got[c] == expected[c].round(),
-                kind << (weighted ? ", weighted" : "") << (sizeof(T) == 4 ? ", float32" : "") << ", d " << d);
+      CHECK_MSG(got[c] == expected[c].round(),
+                dataset << (weighted ? ", weighted" : "") << (sizeof(T) == 4 ? ", float32" : "") << ", d " << d);
   };
   for (int64_t i = 0; i < n; ++i) move(i, static_cast<int64_t>(random() % static_cast<uint64_t>(k)));
   check();
@@ -127,12 +127,12 @@ void join_and_leave(const std::string& kind, int64_t d, bool weighted, bool by_c
 }  // namespace
 
 TEST("cluster sums: rows join and leave, and nothing is left behind, over all magnitudes") {
-  for (const auto& kind : kKinds)
+  for (const auto& dataset : kDatasets)
     for (int64_t d : {1, 3, 4, 6})
       for (bool weighted : {false, true})
         for (bool by_columns : {false, true}) {
-          join_and_leave<double>(kind, d, weighted, by_columns);
-          join_and_leave<float>(kind, d, weighted, by_columns);
+          join_and_leave<double>(dataset, d, weighted, by_columns);
+          join_and_leave<float>(dataset, d, weighted, by_columns);
         }
 }
 
@@ -148,8 +148,8 @@ TEST("cluster sums: compressed rows add up to what dense rows do, over all magni
     for (int32_t j = 0; j < d; ++j) indices.push_back((j + i) % static_cast<int32_t>(d));
     indptr.push_back((i + 1) * static_cast<int32_t>(d));
   }
-  for (const auto& kind : kKinds) {
-    const auto x = numbers(kind, n, d, 7);
+  for (const auto& dataset : kDatasets) {
+    const auto x = numbers(dataset, n, d, 7);
     std::vector<double> data;
     for (size_t p = 0; p < indices.size(); ++p) data.push_back(x[p / 3 * 3 + static_cast<size_t>(indices[p])]);
     const Csr<double, int32_t> sparse{data.data(), indices.data(), indptr.data(), n, d};
@@ -165,7 +165,7 @@ TEST("cluster sums: compressed rows add up to what dense rows do, over all magni
           add_cluster_sums(sparse, w, vector_view<const int32_t>(labels.data(), n), sums, Run{2});
         exact_round_columns(sums, vector_view(rounded[form].data(), k * (d + 1)));
       }
-      CHECK_SAY(rounded[0] == rounded[1], kind);
+      CHECK_MSG(rounded[0] == rounded[1], dataset);
     }
   }
 }

@@ -103,14 +103,14 @@ TEST("dbscan: every backend, border and number of threads gives the definition's
       for (const char* backend : {"auto", "grid", "tree", "tiles"}) {
         if (std::string(backend) == "grid" && (d > 5 || negative)) continue;
         for (int threads : {1, 3})
-          CHECK_SAY(answer(x, d, eps, level, weights, border, backend, threads) == expected,
+          CHECK_MSG(answer(x, d, eps, level, weights, border, backend, threads) == expected,
                     "trial " << trial << ' ' << backend << " threads " << threads);
       }
     }
   }
 }
 
-TEST("dbscan: cells weigh exactly where float64 sums cannot tell") {
+TEST("dbscan: cells weigh exactly where float64 sums cannot decide") {
   // Ten times a tenth are 1 + 2^−54·10, which rounds to 1; added one after the other they are less.
   std::vector<double> x;
   for (int i = 0; i < 10; ++i) x.push_back(i % 2 == 0 ? 0.0 : 0.9);  // two cells of five
@@ -172,15 +172,15 @@ TEST("dbscan: cancelled within a phase, and bad requests refused") {
   const std::vector<double> x(2000, 1.0);
   std::vector<int64_t> labels(1000);
   std::vector<uint8_t> core(1000);
-  const auto ask = [&](const std::string& backend, const Metric& metric, Run run) {
+  const auto run_dbscan = [&](const std::string& backend, const Metric& metric, Run run) {
     dbscan(matrix_view(x.data(), 1000, 2), 1.0, 5, {}, metric, Border::first, backend,
            vector_view(labels.data(), int64_t{1000}), vector_view(core.data(), int64_t{1000}), run);
   };
   const Metric euclidean(MetricName::euclidean, 2, 2), manhattan(MetricName::manhattan, 1, 2);
   for (const char* backend : {"grid", "tree", "tiles"})
-    CHECK_THROWS(Cancelled, ask(backend, euclidean, Run{2, &cancel}));
-  CHECK_THROWS(std::invalid_argument, ask("grid", manhattan, Run{1}));
-  CHECK_THROWS(std::invalid_argument, ask("tiles", manhattan, Run{1}));
+    CHECK_THROWS(Cancelled, run_dbscan(backend, euclidean, Run{2, &cancel}));
+  CHECK_THROWS(std::invalid_argument, run_dbscan("grid", manhattan, Run{1}));
+  CHECK_THROWS(std::invalid_argument, run_dbscan("tiles", manhattan, Run{1}));
   CHECK_THROWS(std::invalid_argument, answer(x, 2, 1.0, 5, std::vector<double>(1000, -1.0), Border::first, "grid"));
-  CHECK_THROWS(std::invalid_argument, ask("ball", euclidean, Run{1}));
+  CHECK_THROWS(std::invalid_argument, run_dbscan("ball", euclidean, Run{1}));
 }

@@ -101,7 +101,7 @@ TEST("density tree: the same bits for any number of threads") {
   for (const int threads : {2, 4}) CHECK(tree_of(x, 2, 4, threads) == one);
 }
 
-TEST("density tree: a node joins all components that meet at its height") {
+TEST("density tree: a node joins all components that merge at its height") {
   const std::vector<double> bars{kInfinity, 1, 3, 1, 3, 2};  // ((0 1) (2 3) (4 5)), the three at height 3
   const TreeNodes nodes = tree_nodes(vector_view(bars.data(), 6), Run{});
   CHECK(nodes.height == (std::vector<double>{1, 1, 2, 3}));

@@ -105,8 +105,8 @@ TEST("mixture: log-densities of every shape against plain loops, on every instru
       std::vector<double> start(at(tile.ld), 0.0);  // −Fμ
       for (int64_t i = 0; i < d; ++i)
         for (int64_t j = 0; j <= i; ++j) start[at(i)] -= lower[at(i * d + j)] * mean[at(j)];
-      for (const double* given : {static_cast<const double*>(nullptr), static_cast<const double*>(start.data())}) {
-        table->mixture.full(tile.columns.data(), tile.points, d, mean.data(), factor.data(), given, constant,
+      for (const double* initial : {static_cast<const double*>(nullptr), static_cast<const double*>(start.data())}) {
+        table->mixture.full(tile.columns.data(), tile.points, d, mean.data(), factor.data(), initial, constant,
                             away.data(), out.data());
         for (int64_t l = 0; l < tile.points; ++l) {
           double q = 0;
@@ -115,7 +115,7 @@ TEST("mixture: log-densities of every shape against plain loops, on every instru
             for (int64_t j = 0; j <= i; ++j) z += lower[at(i * d + j)] * (tile(l, j) - mean[at(j)]);
             q += z * z;
           }
-          CHECK_SAY(near(out[at(l)], constant - q / 2), table->name << " full " << d);
+          CHECK_MSG(near(out[at(l)], constant - q / 2), table->name << " full " << d);
         }
       }
       table->mixture.whiten(tile.columns.data(), tile.points, d, factor.data(), white.data());
@@ -123,19 +123,19 @@ TEST("mixture: log-densities of every shape against plain loops, on every instru
         for (int64_t i = 0; i < d; ++i) {
           double z = 0;
           for (int64_t j = 0; j <= i; ++j) z += lower[at(i * d + j)] * tile(l, j);
-          CHECK_SAY(near(white[at(i * tile.points + l)], z), table->name << " whiten " << d);
+          CHECK_MSG(near(white[at(i * tile.points + l)], z), table->name << " whiten " << d);
         }
       table->mixture.diagonal(tile.columns.data(), tile.points, d, mean.data(), diagonal.data(), constant, out.data());
       for (int64_t l = 0; l < tile.points; ++l) {
         double q = 0;
         for (int64_t j = 0; j < d; ++j) q += std::pow((tile(l, j) - mean[at(j)]) * diagonal[at(j)], 2);
-        CHECK_SAY(near(out[at(l)], constant - q / 2), table->name << " diagonal " << d);
+        CHECK_MSG(near(out[at(l)], constant - q / 2), table->name << " diagonal " << d);
       }
       table->mixture.spherical(tile.columns.data(), tile.points, d, mean.data(), 3.0, constant, out.data());
       for (int64_t l = 0; l < tile.points; ++l) {
         double q = 0;
         for (int64_t j = 0; j < d; ++j) q += std::pow(tile(l, j) - mean[at(j)], 2);
-        CHECK_SAY(near(out[at(l)], constant - 1.5 * q), table->name << " round " << d);
+        CHECK_MSG(near(out[at(l)], constant - 1.5 * q), table->name << " round " << d);
       }
       table->mixture.spherical(tile.columns.data(), tile.points, d, mean.data(), 1e308, constant, out.data());
       for (double value : out) CHECK(std::isfinite(value));  // far out, not nowhere
@@ -264,9 +264,9 @@ TEST("mixture: full second moments against plain loops, on every instruction set
           CHECK(add(share, sums) == tile.points);  // one λ is zero, which alone is not worth a search
           CHECK(near(sum4(sums.mass), moment(share, -1, -1), 100));
           for (int64_t i = 0; i < ld; ++i) {
-            CHECK_SAY(near(sums.first[at(i)], 0.5 + (i < d ? moment(share, i, -1) : 0.0), 100), table->name << d);
+            CHECK_MSG(near(sums.first[at(i)], 0.5 + (i < d ? moment(share, i, -1) : 0.0), 100), table->name << d);
             for (int64_t j = i; j < ld; ++j)
-              CHECK_SAY(near(sums.second[at(i * ld + j)], 0.25 + (j < d ? moment(share, i, j) : 0.0), 100),
+              CHECK_MSG(near(sums.second[at(i * ld + j)], 0.25 + (j < d ? moment(share, i, j) : 0.0), 100),
                         table->name << ' ' << d << ' ' << i << ' ' << j);
           }
         }
@@ -299,7 +299,7 @@ TEST("mixture: full second moments against plain loops, on every instruction set
             CHECK(near((sums.spent - spent) / budget, static_cast<double>(out) * share));
             spent = sums.spent;
           }
-          CHECK_SAY(spent <= budget * (1 + 1e-12) && (share > 0.01 || spent > 0.5 * budget), spent / budget);
+          CHECK_MSG(spent <= budget * (1 + 1e-12) && (share > 0.01 || spent > 0.5 * budget), spent / budget);
         }
       }
 }
@@ -453,7 +453,7 @@ TEST("mixture: a pass of every shape against plain loops; the same bits for any 
           }
         }
         for (size_t m = 0; m < expected.size(); ++m)
-          CHECK_SAY(std::fabs(one.sums[m] - expected[m]) <= 1e-12 * size[m], static_cast<int>(one_case.shape)
+          CHECK_MSG(std::fabs(one.sums[m] - expected[m]) <= 1e-12 * size[m], static_cast<int>(one_case.shape)
                                                                                  << ' ' << d << ' ' << m << ' '
                                                                                  << one.sums[m] << ' ' << expected[m]);
         for (int64_t c = 0; c < e.k; ++c) CHECK(std::fabs(one.peaks[at(c)] - peaks[at(c)]) <= 1e-12);
@@ -518,18 +518,18 @@ TEST("mixture: what is left out of the sums is not missed, however far apart or 
           auto close = [&](long double expected, long double size) {
             return std::fabs(static_cast<long double>(*sum++) - expected) <= 1e-13L * std::sqrt(size);
           };
-          CHECK_SAY(close(mass, mass * mass), apart << ' ' << c << ' ' << static_cast<double>(mass));
+          CHECK_MSG(close(mass, mass * mass), apart << ' ' << c << ' ' << static_cast<double>(mass));
           for (int64_t a = 0; a < d; ++a) CHECK(close(first[at(a)], mass * second[at(a * d + a)]));
           for (int64_t a = 0; a < d; ++a)
             for (int64_t b = a; b < d; ++b)
-              CHECK_SAY(close(second[at(a * d + b)], second[at(a * d + a)] * second[at(b * d + b)]),
+              CHECK_MSG(close(second[at(a * d + b)], second[at(a * d + a)] * second[at(b * d + b)]),
                         apart << ' ' << c << ' ' << a << ' ' << b);
           CHECK(apart > 3 ? c < 3 || mass == 0 : (mass > 0) == (c < 3));
         }
       }
 }
 
-TEST("mixture: what is said of points, every shape, float32 and dead components") {
+TEST("mixture: the output for points, every shape, float32 and dead components") {
   for (Shape shape : {Shape::full, Shape::tied, Shape::diagonal, Shape::spherical})
     for (int64_t d : {1, 3, 6}) {
       Example e(130, d, shape);
@@ -558,7 +558,7 @@ TEST("mixture: what is said of points, every shape, float32 and dead components"
     }
 }
 
-TEST("mixture: ties go to the lowest component, also where rounding would say otherwise") {
+TEST("mixture: ties go to the lowest component, also where rounding would decide otherwise") {
   // The same Gaussian written twice, and the noise just as likely: the first wins.
   const int64_t d = 5, n = 50;
   const auto x = numbers(n * d, 16), lower = numbers(d * d, 17);
@@ -653,7 +653,7 @@ TEST("mixture: central moments round every sum as exact_round does, whatever its
                       vector_view(mass.data(), k), matrix_view(mean.data(), k, 1), View<double, 2>{},
                       vector_view(alive.get(), k), Run{2});
       for (int64_t c = 0; c < k; ++c)
-        CHECK_SAY(mass[at(c)] == 1.0 && mean[at(c)] == expected[at(kMixtureHead + 2 * c + 1)], widest << ' ' << c);
+        CHECK_MSG(mass[at(c)] == 1.0 && mean[at(c)] == expected[at(kMixtureHead + 2 * c + 1)], widest << ' ' << c);
     }
   }
 }

@@ -133,9 +133,9 @@ TEST("sum: one double comes back as it is") {
 TEST("sum: rounds to the nearest double, over all magnitudes") {
   std::mt19937_64 random(2);
   for (int repeat = 0; repeat < 3000; ++repeat) {
-    const uint64_t centre = random() % 2047, spread = uint64_t{1} << (random() % 12);
-    const uint64_t low = centre > spread ? centre - spread : 0;
-    const uint64_t high = std::min<uint64_t>(2046, centre + spread);
+    const uint64_t centre = random() % 2047, range = uint64_t{1} << (random() % 12);
+    const uint64_t low = centre > range ? centre - range : 0;
+    const uint64_t high = std::min<uint64_t>(2046, centre + range);
     std::vector<double> x = random_doubles(random, 1 + random() % 20, low, high);
     if (repeat % 3 == 0) {  // cancel all but the last one, and all but what rounding left of it
       const size_t n = x.size();
@@ -145,7 +145,7 @@ TEST("sum: rounds to the nearest double, over all magnitudes") {
       if (std::isinf(x.back())) x.pop_back();
     }
     const double r = exact(x);
-    CHECK_SAY(nearest(Wide::sum(x), r), "repeat " << repeat << ", n " << x.size() << ", result " << r);
+    CHECK_MSG(nearest(Wide::sum(x), r), "repeat " << repeat << ", n " << x.size() << ", result " << r);
   }
 }
 
@@ -163,7 +163,7 @@ TEST("sum: ties go to even, and a far bit breaks them") {
     const double half = (std::nextafter(std::fabs(x), kInf) - std::fabs(x)) / 2;
     for (double third : {0.0, tiny, -tiny}) {
       const std::vector<double> terms{x, x < 0 ? -half : half, third};
-      CHECK_SAY(nearest(Wide::sum(terms), exact(terms)), x);
+      CHECK_MSG(nearest(Wide::sum(terms), exact(terms)), x);
     }
   }
 }
@@ -236,12 +236,12 @@ TEST("sum: any order and any grouping give the same words") {
 TEST("sum: plain arrays add up like sums, and keep their value when they carry") {
   std::mt19937_64 random(5);
   const std::vector<double> x = random_doubles(random, 999, 900, 1200);
-  std::array<int64_t, kSumWords> parts[3] = {}, total = {};
-  for (size_t i = 0; i < x.size(); ++i) exact_add(parts[i % 3].data(), x[i]);
-  exact_add(parts[1].data(), kInf);
-  exact_normalise(parts[2].data());
-  for (const auto& part : parts)
-    for (size_t i = 0; i < kSumWords; ++i) total[i] += part[i];
+  std::array<int64_t, kSumWords> partials[3] = {}, total = {};
+  for (size_t i = 0; i < x.size(); ++i) exact_add(partials[i % 3].data(), x[i]);
+  exact_add(partials[1].data(), kInf);
+  exact_normalise(partials[2].data());
+  for (const auto& partial : partials)
+    for (size_t i = 0; i < kSumWords; ++i) total[i] += partial[i];
   CHECK(exact_round(total.data()) == kInf);
   CHECK(total[kPlusInf] == 1 && total[kMinusInf] == 0 && total[kNan] == 0);
   total[kPlusInf] = 0;
@@ -324,11 +324,11 @@ TEST("sum: the alternating harmonic series, for any number of threads") {
     return reduce_chunks<ExactSum>(
         n, 10'007,
         [](int64_t, int64_t begin, int64_t end) {
-          ExactSum part;
-          for (int64_t i = begin; i < end; ++i) part.add((i % 2 == 0 ? 1.0 : -1.0) / static_cast<double>(i + 1));
-          return part;
+          ExactSum partial;
+          for (int64_t i = begin; i < end; ++i) partial.add((i % 2 == 0 ? 1.0 : -1.0) / static_cast<double>(i + 1));
+          return partial;
         },
-        [](ExactSum& total, const ExactSum& part) { total.add(part); }, Run{threads});
+        [](ExactSum& total, const ExactSum& partial) { total.add(partial); }, Run{threads});
   };
   const ExactSum one = series(1);
   // log 2 − 1/(2n) + 1/(4n²) − …; each term is off by at most half an ulp of it, 2^−53 of a harmonic sum

@@ -27,7 +27,7 @@ constexpr double kSmallestNormal = std::numeric_limits<double>::min();
 // Where long double has no spare bits the reference itself may be off by one ulp.
 constexpr double kAllowed = LDBL_MANT_DIG > DBL_MANT_DIG ? 2.0 : 3.0;
 // Quad precision in software is slow: a machine that has only that takes fewer values.
-int64_t some() { return LDBL_MANT_DIG > 64 || knoll_test::quick() ? 40'000 : 400'000; }
+int64_t default_count() { return LDBL_MANT_DIG > 64 || knoll_test::quick() ? 40'000 : 400'000; }
 
 // |y − truth| in units of the last place that a double of the truth's size has; subnormal ulps are counted as
 // such. An infinite y counts as 2^1024, the next number after the largest one.
@@ -48,14 +48,14 @@ void add_neighbours(Values& values, double center, int64_t count) {
   }
 }
 
-void add_uniform(Values& values, std::mt19937_64& random, double low, double high, int64_t count = some()) {
+void add_uniform(Values& values, std::mt19937_64& random, double low, double high, int64_t count = default_count()) {
   std::uniform_real_distribution<double> draw(low, high);
   for (int64_t i = 0; i < count; ++i) values.push_back(draw(random));
 }
 
 // Every bit pattern of [low, high] is equally likely, so that each binade gets its share. Both positive.
 void add_patterns(Values& values, std::mt19937_64& random, double low, double high, double sign,
-                  int64_t count = some()) {
+                  int64_t count = default_count()) {
   std::uniform_int_distribution<uint64_t> draw(std::bit_cast<uint64_t>(low), std::bit_cast<uint64_t>(high));
   for (int64_t i = 0; i < count; ++i) values.push_back(sign * std::bit_cast<double>(draw(random)));
 }
@@ -108,7 +108,7 @@ Values log_arguments() {
   return x;
 }
 
-// The largest error of each table over the values; says where it lies when it is too large.
+// The largest error of each table over the values; reports where it lies when it is too large.
 void measure(const char* name, const Values& x, Function knoll::Kernels::* function,
              long double (*truth)(long double)) {
   const auto tables = knoll::all_kernels();
@@ -125,7 +125,7 @@ void measure(const char* name, const Values& x, Function knoll::Kernels::* funct
   }
   for (size_t t = 0; t < tables.size(); ++t) {
     std::printf("%s %s: max %.2f ulp over %zu values\n", name, tables[t]->name, worst[t], x.size());
-    CHECK_SAY(worst[t] <= kAllowed, name << " of " << tables[t]->name << " at " << std::hexfloat << where[t]);
+    CHECK_MSG(worst[t] <= kAllowed, name << " of " << tables[t]->name << " at " << std::hexfloat << where[t]);
   }
 }
 
@@ -146,15 +146,15 @@ void check_positions(const char* name, Function function, const Values& source) 
   function(x.data(), y.data(), static_cast<int64_t>(x.size()));
   for (size_t begin = 0; begin < 20; ++begin) {
     for (size_t n = 0; n <= 9; ++n) {
-      Values part(n + 1, -7.0);  // one more, which must not be touched
-      function(x.data() + begin, part.data(), static_cast<int64_t>(n));
-      for (size_t i = 0; i < n; ++i) CHECK_SAY(same_bits(part[i], y[begin + i]), name << " n = " << n << ", i = " << i);
-      CHECK_SAY(part[n] == -7.0, name << " wrote beyond n = " << n);
+      Values cut(n + 1, -7.0);  // one more, which must not be touched
+      function(x.data() + begin, cut.data(), static_cast<int64_t>(n));
+      for (size_t i = 0; i < n; ++i) CHECK_MSG(same_bits(cut[i], y[begin + i]), name << " n = " << n << ", i = " << i);
+      CHECK_MSG(cut[n] == -7.0, name << " wrote beyond n = " << n);
     }
   }
   Values in_place = x;
   function(in_place.data(), in_place.data(), static_cast<int64_t>(x.size()));
-  for (size_t i = 0; i < x.size(); ++i) CHECK_SAY(same_bits(in_place[i], y[i]), name << " in place, i = " << i);
+  for (size_t i = 0; i < x.size(); ++i) CHECK_MSG(same_bits(in_place[i], y[i]), name << " in place, i = " << i);
 }
 
 }  // namespace

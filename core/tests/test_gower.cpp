@@ -86,7 +86,7 @@ TEST("gower: counts and labels follow the formula") {
       for (int64_t i = 0; i < n; ++i) {
         int64_t plain = 0;
         for (int64_t k = 0; k < n; ++k) plain += table.distance(i, k) <= radius;
-        CHECK_SAY(static_cast<double>(plain) == counts[static_cast<size_t>(i)],
+        CHECK_MSG(static_cast<double>(plain) == counts[static_cast<size_t>(i)],
                   table.name << ", row " << i << ", radius " << radius);
       }
       if (radius == 0) continue;

@@ -1,4 +1,4 @@
-// Agglomerative clustering against merging the least pair each time, and the walk of OPTICS against a plain one.
+// Agglomerative clustering against merging the least pair each time, and the ordering of OPTICS against a plain one.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -173,9 +173,9 @@ TEST("optics visits the row of least reachability") {
       core[static_cast<size_t>(i)] = all[4];
     }
     std::vector<int64_t> order(static_cast<size_t>(n)), from(order);
-    optics_walk(View<const double, 2>(matrix_view(x.data(), n, d)), View<const double, 1>(vector_view(core.data(), n)),
-                max_eps, Metric(MetricName::euclidean, 2, d), vector_view(order.data(), n),
-                vector_view(reach.data(), n), vector_view(from.data(), n), Run{});
+    optics_order(View<const double, 2>(matrix_view(x.data(), n, d)), View<const double, 1>(vector_view(core.data(), n)),
+                 max_eps, Metric(MetricName::euclidean, 2, d), vector_view(order.data(), n),
+                 vector_view(reach.data(), n), vector_view(from.data(), n), Run{});
     std::fill(found.begin(), found.end(), kInfinity);
     std::vector<bool> visited(static_cast<size_t>(n));
     for (const int64_t p : order) {

@@ -78,7 +78,7 @@ TEST("index: tiles, counts and bits of every reduction are the plain loop's, on 
               CHECK((bits[static_cast<size_t>(t)] >> l & 1) == (expected <= bound));
               within += expected <= bound;
             }
-            CHECK_SAY(counts[static_cast<size_t>(l)] == within, table->name << ' ' << r << ' ' << l);
+            CHECK_MSG(counts[static_cast<size_t>(l)] == within, table->name << ' ' << r << ' ' << l);
           }
         }
 }
@@ -166,8 +166,8 @@ TEST("metric: bands hold what rounding can do") {
         if (!(radius > 0)) continue;
         const Within w = metric.within(radius, 3.0);
         const double reduced = metric.reduced(u.data(), 1, v.data(), 1, w);
-        CHECK_SAY(reduced > w.inside || exact <= radius, exact << ' ' << radius);
-        CHECK_SAY(reduced <= w.outside || exact > radius, exact << ' ' << radius);
+        CHECK_MSG(reduced > w.inside || exact <= radius, exact << ' ' << radius);
+        CHECK_MSG(reduced <= w.outside || exact > radius, exact << ' ' << radius);
       }
     }
 }
@@ -239,11 +239,11 @@ TEST("grid: points of a cell are within the radius, and those within it are in r
       for (const bool ahead : {false, true}) {
         const int64_t blocks = grid.blocks();
         std::vector<uint8_t> reached(static_cast<size_t>(blocks * blocks), 0);
-        Grid::Walk walk(grid, ahead);
+        Grid::Traversal traversal(grid, ahead);
         for (int64_t b = 0; b < blocks; ++b) {
-          walk.move_to(b);
-          for (int r = 0; r < walk.rows(); ++r)
-            for (auto [other, end] = walk.row(r); other < end; ++other) {
+          traversal.move_to(b);
+          for (int r = 0; r < traversal.rows(); ++r)
+            for (auto [other, end] = traversal.row(r); other < end; ++other) {
               CHECK(!ahead || other > b);
               auto& mark = reached[static_cast<size_t>(b * blocks + other)];
               CHECK(mark == 0);
@@ -299,7 +299,7 @@ TEST("grid: many points are sorted by block and cell, rows in their order, in bu
               }
             }
         CHECK(std::all_of(seen.begin(), seen.end(), [](int s) { return s == 1; }));
-        CHECK_SAY(wrong == 0 && split == 0, d << ' ' << eps << ' ' << shape);
+        CHECK_MSG(wrong == 0 && split == 0, d << ' ' << eps << ' ' << shape);
       }
 }
 
@@ -332,7 +332,7 @@ TEST("index: the first row within a radius, by every backend") {
             while (expected < n &&
                    metric.distance(&q[static_cast<size_t>(i * d)], &x[static_cast<size_t>(expected * d)]) > radius)
               ++expected;
-            CHECK_SAY(found[static_cast<size_t>(i)] == (expected == n ? -1 : expected), backend << ' ' << i);
+            CHECK_MSG(found[static_cast<size_t>(i)] == (expected == n ? -1 : expected), backend << ' ' << i);
           }
         }
       }
@@ -344,9 +344,9 @@ TEST("index: more rows than can be numbered are refused before any is read") {
   const int64_t n = int64_t{1} << 31;
   const View<const double, 2> x{&one, {n, 2}, {0, 0}};
   const Metric metric(MetricName::euclidean, 2, 2);
-  const auto refused = [](auto&& ask) {
+  const auto refused = [](auto&& call) {
     try {
-      ask();
+      call();
     } catch (const std::length_error& error) {
       return std::string(error.what()) ==
              "X has 2147483648 rows, and rows are numbered in 31 bits: at most 2147483643. Fit a sample of the rows "
@@ -373,7 +373,7 @@ TEST("index: cancelled") {
   CHECK_THROWS(Cancelled, index->count(rows(x, 4), 1.0, 5, {}, vector_view(out.data(), int64_t{100}), Run{2, &cancel}));
 }
 
-TEST("index: neighbours whose squared distances vanish beside the others are still told apart") {
+TEST("index: neighbours whose squared distances vanish beside the others are still distinguished") {
   const std::vector<double> x{1.5e178, 2.980, 2.982, -8.8e178, 7.0, 2.980};
   const Metric metric(MetricName::euclidean, 2, 1);
   const auto index = Index::make(matrix_view<const double>(x.data(), 6, 1), 0.0, metric, "auto", Run{});

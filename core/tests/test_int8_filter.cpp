@@ -195,11 +195,11 @@ TEST("kmeans int8: distances in int8 are the true ones up to the errors of rows 
 TEST("kmeans int8: steps by groups give the labels of direct differences, with ties, outliers and distant clusters") {
   for (int64_t d : {32, 45})
     for (int64_t k : {11, 40})
-      for (const char* kind : {"clouds", "lattice", "duplicates", "outliers", "one far cloud", "shifted"}) {
+      for (const char* dataset : {"clouds", "lattice", "duplicates", "outliers", "one far cloud", "shifted"}) {
         const int64_t n = knoll_test::quick() ? 300 : 1500;
         auto x = normal_rows(n, d, 6);
         std::mt19937_64 random(7);
-        const auto is = [&](const char* name) { return std::strcmp(kind, name) == 0; };
+        const auto is = [&](const char* name) { return std::strcmp(dataset, name) == 0; };
         for (size_t i = 0; i < x.size(); ++i) {
           const auto row = i / static_cast<size_t>(d), column = i % static_cast<size_t>(d);
           if (is("clouds")) x[i] += static_cast<double>((row * 7 + column * row % 13) % 30) / 6;
@@ -231,9 +231,9 @@ TEST("kmeans int8: steps by groups give the labels of direct differences, with t
               }
               return label;
             };
-            CHECK_SAY(memory.labels()(i) == nearest(&x[static_cast<size_t>(i * d)]), kind << ", step " << step);
+            CHECK_MSG(memory.labels()(i) == nearest(&x[static_cast<size_t>(i * d)]), dataset << ", step " << step);
             if (step % 4 == 0)
-              CHECK_SAY(narrow.labels()(i) == nearest(&x32[static_cast<size_t>(i * d)]), kind << ", step " << step);
+              CHECK_MSG(narrow.labels()(i) == nearest(&x32[static_cast<size_t>(i * d)]), dataset << ", step " << step);
           }
           std::vector<double> sums(static_cast<size_t>(k * (d + 1)));
           memory.round_sums(vector_view(sums.data(), k * (d + 1)), Run{1});

@@ -19,11 +19,11 @@ namespace {
 
 using Numbers = std::vector<double>;
 
-Numbers numbers(int64_t n, unsigned seed = 1, double spread = 1) {
+Numbers numbers(int64_t n, unsigned seed = 1, double deviation = 1) {
   std::mt19937_64 engine(seed);
   std::normal_distribution<double> normal;
   Numbers x(static_cast<size_t>(n));
-  for (auto& v : x) v = spread * normal(engine);
+  for (auto& v : x) v = deviation * normal(engine);
   return x;
 }
 
@@ -56,7 +56,7 @@ void check_near(const Numbers& out, const std::vector<long double>& truth, doubl
   long double worst = 0;
   for (size_t i = 0; i < out.size(); ++i)
     worst = std::isfinite(out[i]) ? std::max(worst, std::fabs(out[i] - truth[i])) : 1e300L;
-  CHECK_SAY(worst <= tolerance, what << ": off by " << static_cast<double>(worst));
+  CHECK_MSG(worst <= tolerance, what << ": off by " << static_cast<double>(worst));
 }
 
 Numbers applied(const KernelPoints& points, const KernelRule& rule, const Numbers& b, int64_t m, Run run = {}) {
@@ -224,7 +224,7 @@ TEST(
               CHECK(std::fabs(residual) <= 1e-8 + 1e-13);
             }
           }
-        CHECK_SAY(off <= 2e-14 * static_cast<double>(std::max<int64_t>(n, 100)) / 100, "off by " << off);
+        CHECK_MSG(off <= 2e-14 * static_cast<double>(std::max<int64_t>(n, 100)) / 100, "off by " << off);
         CHECK(largest <= 1e-8);
         auto sorted = f.pivots;
         std::sort(sorted.begin(), sorted.end());
@@ -249,12 +249,12 @@ TEST(
               residual[static_cast<size_t>(i * n + j)] -=
                   row[static_cast<size_t>(i)] * row[static_cast<size_t>(j)] / pivot;
         }
-        CHECK_SAY(r <= greedy + greedy / 4 + 2, "rank " << r << ", greedy " << greedy);
+        CHECK_MSG(r <= greedy + greedy / 4 + 2, "rank " << r << ", greedy " << greedy);
       }
     }
 }
 
-TEST("pivoted Cholesky: duplicates need one pivot, nothing asked gives nothing, and a hopeless case is given up") {
+TEST("pivoted Cholesky: duplicates need one pivot, rank 0 gives nothing, and a hopeless case is stopped") {
   const KernelRule rule = kernel_rule("rbf", 1, 1);
   const Numbers same(600, 1.0);
   const auto one = pivoted_cholesky(KernelPoints(matrix(same, 2), rule, {}), rule, 50, 1e-10, {});
@@ -263,8 +263,8 @@ TEST("pivoted Cholesky: duplicates need one pivot, nothing asked gives nothing, 
   const auto x = numbers(4000 * 10, 12, 3.0);  // far apart: K is nearly the identity
   const KernelPoints points(matrix(x, 10), rule, {});
   CHECK(pivoted_cholesky(points, rule, 0, 1e-10, {}).rank == 0);
-  const auto given_up = pivoted_cholesky(points, rule, 1000, 1e-6, {});
-  CHECK(given_up.rank > 0 && given_up.rank < 200);
+  const auto stopped = pivoted_cholesky(points, rule, 1000, 1e-6, {});
+  CHECK(stopped.rank > 0 && stopped.rank < 200);
 }
 
 TEST("tall products: AᵀB and A·C against long double, the same bits for any threads and layout") {

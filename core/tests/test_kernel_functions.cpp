@@ -15,11 +15,11 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-std::vector<double> numbers(int64_t n, unsigned seed = 1, double spread = 1) {
+std::vector<double> numbers(int64_t n, unsigned seed = 1, double deviation = 1) {
   std::mt19937_64 engine(seed);
   std::normal_distribution<double> normal;
   std::vector<double> x(static_cast<size_t>(n));
-  for (auto& v : x) v = spread * normal(engine);
+  for (auto& v : x) v = deviation * normal(engine);
   return x;
 }
 
@@ -63,8 +63,8 @@ std::vector<double> values_of(const Kernels* table, const KernelRule& rule, cons
 
 TEST("kernel values: every function against long double, both orders and both layouts of y, on every instruction set") {
   for (int64_t d : {1, 2, 3, 4, 10, 33, 100}) {
-    const double spread = 1 / std::sqrt(static_cast<double>(d));
-    const auto x = numbers(kPoints * d, 1, spread), y = numbers(kPoints * d, 2, spread);
+    const double deviation = 1 / std::sqrt(static_cast<double>(d));
+    const auto x = numbers(kPoints * d, 1, deviation), y = numbers(kPoints * d, 2, deviation);
     const auto turned_y = turned(y, d);
     for (const auto& [function, a, b] : {Case{"rbf", 0.7, 1.0},
                                          {"rbf", 0.05, 1.0},
@@ -95,7 +95,7 @@ TEST("kernel values: every function against long double, both orders and both la
               }
               // one ulp of the value and of the exponent, d of the distance, and a few for the power's logarithm
               const double ulps = 3 + static_cast<double>(e) * (static_cast<double>(d) * b + 4 * b + 4);
-              CHECK_SAY(near(value, std::exp(-e), ulps * 0x1p-52),
+              CHECK_MSG(near(value, std::exp(-e), ulps * 0x1p-52),
                         function << a << ' ' << b << " d " << d << " at " << e);
               continue;
             }
@@ -149,7 +149,7 @@ TEST("kernel values: scales of 1e±150 change nothing, powers of two not a bit, 
                   small, matrix_view(plain.data(), kPoints, kPoints), {});
       kernel_tile(matrix_view<const double>(u.data(), kPoints, d), matrix_view<const double>(v.data(), kPoints, d), big,
                   matrix_view(scaled.data(), kPoints, kPoints), {});
-      CHECK_SAY(plain == scaled, function << " at " << size);
+      CHECK_MSG(plain == scaled, function << " at " << size);
     }
   const std::vector<double> far{1e150, -1e150, 0.0, 1e300, -1e300, 1.7e308};
   for (double sigma : {1e-150, 1.0, 1e140}) {

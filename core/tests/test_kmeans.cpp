@@ -47,40 +47,40 @@ std::vector<int32_t> nearest(const std::vector<double>& x, const std::vector<dou
   return labels;
 }
 
-const std::vector<std::string> kKinds = {"normal",        "lattice", "duplicates",  "shifted",     "far",
-                                         "huge",          "tiny",    "subnormal",   "outlier",     "near ties",
-                                         "columns apart", "denorm",  "heavy tails", "ties far out"};
+const std::vector<std::string> kDatasets = {"normal",        "lattice", "duplicates",  "shifted",     "far",
+                                            "huge",          "tiny",    "subnormal",   "outlier",     "near ties",
+                                            "columns apart", "denorm",  "heavy tails", "ties far out"};
 
-// n points whose nearest centres are easy, hard or impossible to tell apart in float32.
-std::vector<double> points(const std::string& kind, int64_t n, int64_t d, unsigned seed) {
+// n points whose nearest centres are easy, hard or impossible to distinguish in float32.
+std::vector<double> points(const std::string& dataset, int64_t n, int64_t d, unsigned seed) {
   std::mt19937_64 random(seed);
   std::normal_distribution<double> normal;
   std::vector<double> x(static_cast<size_t>(n * d));
   for (auto& v : x) v = normal(random);
   for (size_t i = 0; i < x.size(); ++i) {
     double& v = x[i];
-    if (kind == "lattice") v = std::round(v);
-    if (kind == "duplicates") v = x[i % static_cast<size_t>(d * std::min<int64_t>(n, 5))];
-    if (kind == "shifted") v += 1e8;
-    if (kind == "far") v += 1e15;
-    if (kind == "huge") v *= 1e150;
-    if (kind == "tiny") v *= 1e-150;
-    if (kind == "subnormal") v *= 1e-160;
-    if (kind == "denorm") v *= 1e-310;
-    if (kind == "columns apart") v *= std::ldexp(1.0, static_cast<int>(i % static_cast<size_t>(d) % 10) * 7 - 20);
-    if (kind == "near ties") {  // a lattice, each value off by an ulp at most
+    if (dataset == "lattice") v = std::round(v);
+    if (dataset == "duplicates") v = x[i % static_cast<size_t>(d * std::min<int64_t>(n, 5))];
+    if (dataset == "shifted") v += 1e8;
+    if (dataset == "far") v += 1e15;
+    if (dataset == "huge") v *= 1e150;
+    if (dataset == "tiny") v *= 1e-150;
+    if (dataset == "subnormal") v *= 1e-160;
+    if (dataset == "denorm") v *= 1e-310;
+    if (dataset == "columns apart") v *= std::ldexp(1.0, static_cast<int>(i % static_cast<size_t>(d) % 10) * 7 - 20);
+    if (dataset == "near ties") {  // a lattice, each value off by an ulp at most
       v = std::round(v);
       const auto off = random() % 3;
       v = off == 0 ? v : std::nextafter(v, off == 1 ? 9.0 : -9.0);
     }
   }
-  for (size_t i = 0; kind == "heavy tails" && i < x.size(); ++i) x[i] /= normal(random);
-  for (size_t i = 0; kind == "ties far out" && i < x.size() / 5; ++i) x[i] = 3000 + std::round(2 * x[i]) / 1024;
-  if (kind == "outlier") x[0] = 1e30, x[x.size() / 2] = -1e25;
+  for (size_t i = 0; dataset == "heavy tails" && i < x.size(); ++i) x[i] /= normal(random);
+  for (size_t i = 0; dataset == "ties far out" && i < x.size() / 5; ++i) x[i] = 3000 + std::round(2 * x[i]) / 1024;
+  if (dataset == "outlier") x[0] = 1e30, x[x.size() / 2] = -1e25;
   return x;
 }
 
-std::vector<double> some_rows(const std::vector<double>& x, int64_t d, int64_t k, unsigned seed) {
+std::vector<double> random_rows(const std::vector<double>& x, int64_t d, int64_t k, unsigned seed) {
   std::mt19937_64 random(seed);
   std::vector<double> rows;
   for (int64_t c = 0; c < k; ++c) {
@@ -262,7 +262,7 @@ TEST("kmeans: groups fail whose bound is not above, on every instruction set") {
         for (const Kernels* table : all_kernels()) {
           std::vector<uint32_t> mask(static_cast<size_t>(stride / kBoundLanes), 0xabcdef);
           uint16_t least = 1;
-          const bool some =
+          const bool found =
               table->kmeans.failing_groups(lower.data(), group_shift.data(), stride, upper, mask.data(), &least);
           int lowest = 0xffff;
           bool any = false;
@@ -272,7 +272,7 @@ TEST("kmeans: groups fail whose bound is not above, on every instruction set") {
             any = any || bound <= upper;
             CHECK((mask[g / kBoundLanes] >> g % kBoundLanes & 1) == (bound <= upper ? 1u : 0u));
           }
-          CHECK(some == any && least == lowest);
+          CHECK(found == any && least == lowest);
         }
     }
 }
@@ -451,7 +451,7 @@ TEST("kmeans: products split into two units, with their remainders, add up, on e
               sum.add(remainder[j]);
               sum.add(remainder[ld + j]);
               expected.add_product(w, narrow ? static_cast<double>(x32[j]) : x[j]);
-              CHECK_SAY(sum == expected, "d " << d << ", column " << j << ", round " << round << ", w " << w);
+              CHECK_MSG(sum == expected, "d " << d << ", column " << j << ", round " << round << ", w " << w);
               const int64_t most = int64_t{1} << 40;
               CHECK(std::abs(high[j] - 5) <= most && std::abs(low[j] - 6) <= 2 * most);
               none = none && remainder[j] == 0 && remainder[ld + j] == 0;
@@ -471,16 +471,16 @@ TEST("kmeans: products split into two units, with their remainders, add up, on e
 }
 
 TEST("kmeans: labels are those of direct differences, on data that float32 cannot resolve") {
-  for (const auto& kind : kKinds)
+  for (const auto& dataset : kDatasets)
     for (int64_t d : {1, 2, 3, 9, 300})
       for (int64_t k : {1, 2, 5, 8, 13, 40}) {
         const int64_t n = d == 300 ? 60 : 131;
-        const auto x = points(kind, n, d, 6), centers = some_rows(x, d, k, 7);
+        const auto x = points(dataset, n, d, 6), centers = random_rows(x, d, k, 7);
         std::vector<int32_t> labels(static_cast<size_t>(n));
         std::vector<double> distance2(labels.size());
         const auto counts = assign(matrix(x, d), matrix(centers, d), vector_view(labels.data(), n),
                                    vector_view(distance2.data(), n), Run{1});
-        CHECK_SAY(labels == nearest(x, centers, d), kind << ", d " << d << ", k " << k);
+        CHECK_MSG(labels == nearest(x, centers, d), dataset << ", d " << d << ", k " << k);
         CHECK(counts.evaluations >= n * k && counts.rechecks <= n);
         for (size_t i = 0; i < labels.size(); ++i)
           CHECK(distance2[i] ==
@@ -489,14 +489,14 @@ TEST("kmeans: labels are those of direct differences, on data that float32 canno
 }
 
 TEST_LONG("kmeans: every algorithm takes the plain path, on any number of threads, with centres that jump") {
-  for (const auto& kind : kKinds)
+  for (const auto& dataset : kDatasets)
     for (int64_t d : {1, 2, 5})
       for (int64_t k : {1, 3, 11, 24}) {
         const int64_t n = 8192 + 777;
-        auto x = points(kind, 200, d, 8);
+        auto x = points(dataset, 200, d, 8);
         while (static_cast<int64_t>(x.size()) < n * d) x.push_back(x[x.size() - static_cast<size_t>(200 * d)] * 1.0625);
         std::mt19937_64 random(9);
-        auto centers = some_rows(x, d, k, 10);
+        auto centers = random_rows(x, d, k, 10);
         std::vector<LloydMemory> memories;
         const std::array<int, 4> threads{1, 2, 3, 8};
         for (auto algorithm :
@@ -508,8 +508,8 @@ TEST_LONG("kmeans: every algorithm takes the plain path, on any number of thread
           for (size_t m = 0; m < memories.size(); ++m) {
             memories[m].step(matrix(x, d), {}, matrix(centers, d), Run{threads[m]});
             const auto labels = memories[m].labels();
-            CHECK_SAY(std::equal(expected.begin(), expected.end(), labels.data),
-                      kind << ", algorithm " << m << ", step " << step);
+            CHECK_MSG(std::equal(expected.begin(), expected.end(), labels.data),
+                      dataset << ", algorithm " << m << ", step " << step);
             exact_round_columns(matrix_view<const int64_t>(words_of(memories[m]).data(), kSumWords, k * (d + 1)),
                                 vector_view(sums.data(), k * (d + 1)));
             if (m == 0) first = sums;
@@ -529,9 +529,9 @@ TEST_LONG("kmeans: every algorithm takes the plain path, on any number of thread
 
 TEST("kmeans: sums of clusters are exact, weighted ones too, over all magnitudes") {
   std::mt19937_64 random(11);
-  for (const auto& kind : kKinds) {
+  for (const auto& dataset : kDatasets) {
     const int64_t n = 500, d = 3, k = 4;
-    const auto x = points(kind, n, d, 12);
+    const auto x = points(dataset, n, d, 12);
     std::vector<double> weights(static_cast<size_t>(n));
     std::vector<int32_t> labels(weights.size());
     for (auto& w : weights) w = static_cast<double>(random() % 1000) / 7;
@@ -552,14 +552,14 @@ TEST("kmeans: sums of clusters are exact, weighted ones too, over all magnitudes
       std::vector<double> rounded(expected.size());
       exact_round_columns(sums, vector_view(rounded.data(), k * (d + 1)));
       for (size_t c = 0; c < expected.size(); ++c)
-        CHECK_SAY(rounded[c] == expected[c].round(), kind << ", column " << c);
+        CHECK_MSG(rounded[c] == expected[c].round(), dataset << ", column " << c);
     }
   }
 }
 
 TEST("kmeans: after a cancelled step the next one starts from scratch") {
   const int64_t n = 20'000, d = 2, k = 5;
-  const auto x = points("normal", n, d, 13), centers = some_rows(x, d, k, 14), others = some_rows(x, d, k, 15);
+  const auto x = points("normal", n, d, 13), centers = random_rows(x, d, k, 14), others = random_rows(x, d, k, 15);
   for (auto algorithm : {LloydAlgorithm::lloyd, LloydAlgorithm::hamerly, LloydAlgorithm::group_bounds}) {
     LloydMemory memory(n, d, k, algorithm), fresh(n, d, k, algorithm);
     memory.step(matrix(x, d), {}, matrix(centers, d), Run{2});

@@ -103,7 +103,7 @@ std::vector<double> hard_radii(const Points& p) {
 template <class T>
 void check_all(const Points& p, View<const T, 2> x, double r2, Run run, PairStats& work) {
   const int64_t n = p.n;
-  const auto say = [&] { return p.name + " n " + std::to_string(n) + " d " + std::to_string(p.d); };
+  const auto describe = [&] { return p.name + " n " + std::to_string(n) + " d " + std::to_string(p.d); };
   std::vector<double> d2(static_cast<size_t>(n * n));
   for (int64_t i = 0; i < n; ++i)
     for (int64_t j = 0; j < n; ++j) d2[static_cast<size_t>(i * n + j)] = p.distance(i, j);
@@ -133,7 +133,7 @@ void check_all(const Points& p, View<const T, 2> x, double r2, Run run, PairStat
     wrong += counts[at] != truth || exact[at] != truth || capped[at] != std::min<int64_t>(truth, 7) ||
              few[at] != std::min<int64_t>(truth, 3);
   }
-  CHECK_SAY(wrong == 0, say() << ": " << wrong << " counts at r2 " << r2);
+  CHECK_MSG(wrong == 0, describe() << ": " << wrong << " counts at r2 " << r2);
 
   // Weights, whole and not.
   for (double unit : {1.0, 0.1}) {
@@ -147,7 +147,7 @@ void check_all(const Points& p, View<const T, 2> x, double r2, Run run, PairStat
         if (within(i, j)) truth.add(weights[static_cast<size_t>(j)]);
       wrong += sums[static_cast<size_t>(i)] != truth.round();
     }
-    CHECK_SAY(wrong == 0, say() << ": " << wrong << " weights at r2 " << r2);
+    CHECK_MSG(wrong == 0, describe() << ": " << wrong << " weights at r2 " << r2);
   }
 
   // Components, neighbours and the nearest, of a subset of the rows.
@@ -170,7 +170,7 @@ void check_all(const Points& p, View<const T, 2> x, double r2, Run run, PairStat
   for (int64_t i = 0; i < n; ++i)
     wrong +=
         sets.find(static_cast<int32_t>(i)) != truth.find(i) || all.find(static_cast<int32_t>(i)) != all_truth.find(i);
-  CHECK_SAY(wrong == 0, say() << ": " << wrong << " roots at r2 " << r2);
+  CHECK_MSG(wrong == 0, describe() << ": " << wrong << " roots at r2 " << r2);
 
   std::vector<uint8_t> named(static_cast<size_t>(n * n));
   add(pairs.for_neighbours(x, selected, r2, masked, run, [&](int64_t i, const int64_t* js, int64_t count) {
@@ -200,8 +200,8 @@ void check_all(const Points& p, View<const T, 2> x, double r2, Run run, PairStat
     lost += index[static_cast<size_t>(i)] != best ||
             found[static_cast<size_t>(i)] != (best < 0 ? kInf : d2[static_cast<size_t>(i * n + best)]);
   }
-  CHECK_SAY(wrong == 0, say() << ": " << wrong << " neighbours at r2 " << r2);
-  CHECK_SAY(lost == 0, say() << ": " << lost << " nearest at r2 " << r2);
+  CHECK_MSG(wrong == 0, describe() << ": " << wrong << " neighbours at r2 " << r2);
+  CHECK_MSG(lost == 0, describe() << ": " << lost << " nearest at r2 " << r2);
 }
 
 template <class T>
@@ -222,7 +222,7 @@ void check_knn(const Points& p, View<const T, 2> x, int64_t k, Run run) {
           r < n ? d2[at] != truth[rank].first || index[at] != truth[rank].second : d2[at] != kInf || index[at] != -1;
     }
   }
-  CHECK_SAY(wrong == 0, p.name << " d " << p.d << " k " << k << ": " << wrong << " of the nearest");
+  CHECK_MSG(wrong == 0, p.name << " d " << p.d << " k " << k << ": " << wrong << " of the nearest");
 }
 
 }  // namespace
@@ -272,7 +272,7 @@ TEST("pairs: what a tile calls sure or impossible is so, on every instruction se
                   wrong += (sure && !within) || (within && !possible) || (possible && (i < 0 || j < 0));
                 }
             }
-          CHECK_SAY(wrong == 0, table->name << " " << p.name << " d " << d << " r2 " << r2 << ": " << wrong);
+          CHECK_MSG(wrong == 0, table->name << " " << p.name << " d " << d << " r2 " << r2 << ": " << wrong);
         }
       }
 }
@@ -289,7 +289,7 @@ TEST("pairs: the masks are those of a plain loop over floats, where products are
       for (auto& v : *list) v = small();
     high[4] = low[5] = std::numeric_limits<float>::infinity();
     low[6] = column_low[3] = -std::numeric_limits<float>::infinity();
-    column_low[9] = std::numeric_limits<float>::infinity();  // meets −inf: NaN reaches nothing
+    column_low[9] = std::numeric_limits<float>::infinity();  // beside −inf: NaN reaches nothing
     for (const Kernels* table : all_kernels()) {
       uint32_t sure[kPanelRows], possible[kPanelRows];
       table->pairs.masks(rows.data(), high.data(), low.data(), columns.data(), column_high.data(), column_low.data(), d,
@@ -313,7 +313,7 @@ TEST("pairs: the masks are those of a plain loop over floats, where products are
           wrong += (sure[l] >> t & 1) != static_cast<uint32_t>(sum >= high[r] + column_high[c]);
           wrong += (possible[l] >> t & 1) != static_cast<uint32_t>(sum >= low[r] + column_low[c]);
         }
-      CHECK_SAY(wrong == 0, table->name << " d " << d << ": " << wrong);
+      CHECK_MSG(wrong == 0, table->name << " d " << d << ": " << wrong);
       CHECK(found == most);
     }
   }
@@ -394,26 +394,26 @@ TEST("pairs: sizes from none on, no columns, every radius from none to all") {
     }
 }
 
-TEST("pairs: few pairs are open where float32 can tell, and clusters far apart cost no tiles") {
+TEST("pairs: few pairs are open where float32 decides, and clusters far apart cost no tiles") {
   const Points p = blobs(4000, 32, 20, 6.0, 0.5, 2);
   const Run run{2, nullptr};
   const PairFilter<double> pairs(p.view(), run);
   std::vector<int64_t> counts(4000);
   const PairStats near = pairs.count(p.view(), 16.0, 5000, vector_view(counts.data(), p.n), run);
-  CHECK_SAY(near.rechecks < 1000, near.rechecks << " of 400 thousand in one cluster, of 8 million in all");
-  CHECK_SAY(near.discarded > 5 * near.tiles, near.tiles << " tiles, " << near.discarded << " discarded");
+  CHECK_MSG(near.rechecks < 1000, near.rechecks << " of 400 thousand in one cluster, of 8 million in all");
+  CHECK_MSG(near.discarded > 5 * near.tiles, near.tiles << " tiles, " << near.discarded << " discarded");
 
   // A radius among the distances of one cloud: every pair is filtered, almost none rechecked.
   const Points cloud = blobs(2000, 64, 1, 0.0, 1.0, 3);
   const PairFilter<double> dense(cloud.view(), run);
   const PairStats all = dense.count(cloud.view(), 128.0, 5000, vector_view(counts.data(), cloud.n), run);
-  CHECK_SAY(all.rechecks < 2000, all.rechecks << " of 2 million");
+  CHECK_MSG(all.rechecks < 2000, all.rechecks << " of 2 million");
 
   // Far rows do not make the others uncertain.
   const Points outliers = changed(cloud, "outliers", [](int64_t i, int64_t, double v) { return i < 3 ? v * 1e30 : v; });
   const PairFilter<double> far(outliers.view(), run);
   const PairStats capped = far.count(outliers.view(), 128.0, 5000, vector_view(counts.data(), cloud.n), run);
-  CHECK_SAY(capped.rechecks < all.rechecks + 3 * 2000 + 100, capped.rechecks << " after " << all.rechecks);
+  CHECK_MSG(capped.rechecks < all.rechecks + 3 * 2000 + 100, capped.rechecks << " after " << all.rechecks);
 }
 
 TEST("pairs: a cancelled run throws and is over soon") {
@@ -440,5 +440,5 @@ TEST("pairs: a cancelled run throws and is over soon") {
     ++reported;
     stop = true;
   }));
-  CHECK_SAY(reported < 3000, reported << " calls");
+  CHECK_MSG(reported < 3000, reported << " calls");
 }

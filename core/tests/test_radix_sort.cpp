@@ -16,7 +16,7 @@ using namespace knoll;
 
 namespace {
 
-// Every kind of input of n keys, by name.
+// Every input of n keys, by name.
 template <class K>
 std::vector<std::pair<std::string, std::vector<K>>> inputs(std::mt19937_64& random, int64_t n) {
   const auto filled = [n](auto&& key) {
@@ -40,10 +40,10 @@ std::vector<std::pair<std::string, std::vector<K>>> inputs(std::mt19937_64& rand
 }
 
 template <class K, class V>
-void against_stable_sort(int64_t n, std::initializer_list<int> thread_counts, size_t kinds = 99) {
+void against_stable_sort(int64_t n, std::initializer_list<int> thread_counts, size_t n_inputs = 99) {
   std::mt19937_64 random(static_cast<uint64_t>(n) + 1);
   auto all = inputs<K>(random, n);
-  all.resize(std::min(kinds, all.size()));
+  all.resize(std::min(n_inputs, all.size()));
   for (const auto& [name, keys] : all) {
     std::vector<V> order(keys.size());
     std::iota(order.begin(), order.end(), V{0});
@@ -54,10 +54,10 @@ void against_stable_sort(int64_t n, std::initializer_list<int> thread_counts, si
       std::vector<K> sorted = keys;
       std::vector<V> moved = order;
       radix_sort(sorted.data(), moved.data(), n, Run{threads});
-      CHECK_SAY(moved == expected, name << ", n = " << n << ", threads = " << threads);
+      CHECK_MSG(moved == expected, name << ", n = " << n << ", threads = " << threads);
       bool along = true;
       for (size_t i = 0; i < moved.size(); ++i) along &= sorted[i] == keys[static_cast<size_t>(moved[i])];
-      CHECK_SAY(along, name << ", n = " << n);
+      CHECK_MSG(along, name << ", n = " << n);
     }
   }
 }

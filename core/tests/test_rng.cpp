@@ -120,15 +120,15 @@ TEST("rng: a fill has the bits of the single numbers, in any split, order and st
     for (int64_t i = 0; i < n; ++i) {
       const uint64_t index = first + static_cast<uint64_t>(i);
       const size_t at = static_cast<size_t>(i);
-      CHECK_SAY(raw[at] == rng::bits(kSeed, Purpose::sample, index), "index " << index);
-      CHECK_SAY(unit[at] == rng::uniform(kSeed, Purpose::sample, index), "index " << index);
-      CHECK_SAY(normal[at] == rng::normal(kSeed, Purpose::sample, index), "index " << index);
+      CHECK_MSG(raw[at] == rng::bits(kSeed, Purpose::sample, index), "index " << index);
+      CHECK_MSG(unit[at] == rng::uniform(kSeed, Purpose::sample, index), "index " << index);
+      CHECK_MSG(normal[at] == rng::normal(kSeed, Purpose::sample, index), "index " << index);
     }
     for (const int64_t cut : {1, 2, 3, 16, 17, 255, 256, 257, 699}) {
-      auto parts = normals(kSeed, Purpose::sample, first, cut);
+      auto joined = normals(kSeed, Purpose::sample, first, cut);
       const auto tail = normals(kSeed, Purpose::sample, first + static_cast<uint64_t>(cut), n - cut);
-      parts.insert(parts.end(), tail.begin(), tail.end());
-      CHECK_SAY(parts == normal, "cut at " << cut);
+      joined.insert(joined.end(), tail.begin(), tail.end());
+      CHECK_MSG(joined == normal, "cut at " << cut);
     }
     std::vector<double> strided(static_cast<size_t>(3 * n), -7.0);  // backwards, every third entry
     rng::fill_normal(kSeed, Purpose::sample, first, View<double, 1>{strided.data() + 3 * (n - 1), {n}, {-3}}, Run{});
@@ -139,7 +139,7 @@ TEST("rng: a fill has the bits of the single numbers, in any split, order and st
 
 TEST("rng: the same bits for any number of threads") {
   const auto one = normals(kSeed, Purpose::start, 5, 100'003);
-  for (const int threads : {2, 3, 8}) CHECK_SAY(normals(kSeed, Purpose::start, 5, 100'003, threads) == one, threads);
+  for (const int threads : {2, 3, 8}) CHECK_MSG(normals(kSeed, Purpose::start, 5, 100'003, threads) == one, threads);
 }
 
 TEST("rng: normal numbers have the same bits on every machine") {
@@ -148,7 +148,7 @@ TEST("rng: normal numbers have the same bits on every machine") {
   uint64_t hash = 0xcbf29ce484222325;
   for (const double z : normals(42, Purpose::sample, 3, 65536))
     hash = (hash ^ std::bit_cast<uint64_t>(z)) * 0x100000001b3;
-  CHECK_SAY(hash == 0xb0c751a241654997, std::hex << hash);
+  CHECK_MSG(hash == 0xb0c751a241654997, std::hex << hash);
 }
 
 TEST("rng: uniform numbers are uniform") {
@@ -194,13 +194,13 @@ TEST("rng: normal numbers are normal") {
   CHECK(deviation(values, 3.0, 96.0, [](double z) { return z * z * z * z; }) < 3.3);
   CHECK(kolmogorov(values, [](double z) { return 0.5 * std::erfc(-z / std::sqrt(2.0)); }) < 1.95);
   const auto beyond = std::count_if(values.begin(), values.end(), [](double z) { return std::fabs(z) > 4.0; });
-  CHECK_SAY(std::abs(beyond - 63) < 27, beyond);  // 63.3 expected, standard deviation 8
+  CHECK_MSG(std::abs(beyond - 63) < 27, beyond);  // 63.3 expected, standard deviation 8
 }
 
 TEST("rng: normal_quantile inverts the error function, also far out") {
   std::vector<double> grid;
   for (int i = 1; i < 4000; ++i) grid.push_back(i / 4000.0);
-  for (const double edge : {0.075, 0.925, std::exp(-25.0), 1.0 - std::exp(-25.0)})  // where the formulas meet
+  for (const double edge : {0.075, 0.925, std::exp(-25.0), 1.0 - std::exp(-25.0)})  // where the formulas join
     for (int i = -50; i <= 50; ++i) grid.push_back(edge * (1.0 + i * 0x1p-52));
   for (int e = 1; e <= 53; ++e) grid.push_back(std::ldexp(1.0, -e)), grid.push_back(1.0 - std::ldexp(1.0, -e));
   for (int e = 54; e <= 1021; ++e) grid.push_back(std::ldexp(1.3, -e));
@@ -213,14 +213,14 @@ TEST("rng: normal_quantile inverts the error function, also far out") {
     if (error > worst) worst = error, where = p;
   }
   std::printf("normal_quantile: max relative error %.1e over %zu values\n", worst, grid.size());
-  CHECK_SAY(worst < 2e-15, "at p = " << where);
+  CHECK_MSG(worst < 2e-15, "at p = " << where);
 
   std::sort(grid.begin(), grid.end());
   for (const double p : grid) {
     const double z = rng::normal_quantile(p);
-    CHECK_SAY(z >= before - 4e-15 * std::fabs(z), "falls at p = " << p);
+    CHECK_MSG(z >= before - 4e-15 * std::fabs(z), "falls at p = " << p);
     before = z;
-    if (1.0 - (1.0 - p) == p) CHECK_SAY(rng::normal_quantile(1.0 - p) == -z, "not antisymmetric at p = " << p);
+    if (1.0 - (1.0 - p) == p) CHECK_MSG(rng::normal_quantile(1.0 - p) == -z, "not antisymmetric at p = " << p);
   }
 }
 
@@ -229,7 +229,7 @@ TEST("rng: normal_quantile at and beyond the ends") {
   CHECK(rng::normal_quantile(1.0) == kInf);
   CHECK(rng::normal_quantile(0.5) == 0.0);
   for (const double bad : {-1e-300, -0.2, 1.0 + 0x1p-52, 2.0, kInf, -kInf, std::nan("")})
-    CHECK_SAY(std::isnan(rng::normal_quantile(bad)), bad);
+    CHECK_MSG(std::isnan(rng::normal_quantile(bad)), bad);
 }
 
 TEST("rng: seeds, purposes and neighbouring indices are uncorrelated") {
@@ -238,8 +238,8 @@ TEST("rng: seeds, purposes and neighbouring indices are uncorrelated") {
   CHECK(correlation(base, uniforms(kSeed, purpose(1), 1, n)) < 3.3);
   CHECK(correlation(base, uniforms(kSeed, purpose(1), 2, n)) < 3.3);
   for (uint32_t other = 2; other <= 7; ++other)
-    CHECK_SAY(correlation(base, uniforms(kSeed, purpose(other), 0, n)) < 3.3, other);
+    CHECK_MSG(correlation(base, uniforms(kSeed, purpose(other), 0, n)) < 3.3, other);
   for (const uint64_t other :
        {kSeed + 1, kSeed ^ (uint64_t{1} << 32), kSeed ^ (uint64_t{1} << 63), ~kSeed, uint64_t{0}})
-    CHECK_SAY(correlation(base, uniforms(other, purpose(1), 0, n)) < 3.3, other);
+    CHECK_MSG(correlation(base, uniforms(other, purpose(1), 0, n)) < 3.3, other);
 }

@@ -52,7 +52,7 @@ TEST("seeding: weigh_tiles marks what a plain loop marks, and gains what it gain
               const auto w = static_cast<double>(weights[static_cast<size_t>(tile * step + l)]);
               const bool hit = (hits[static_cast<size_t>(tile * count + t)] >> l & 1) != 0;
               if (std::fabs(over) > slack)
-                CHECK_SAY(hit == (over >= 0), table->name << ", d = " << d << ", t = " << t << ", i = " << i);
+                CHECK_MSG(hit == (over >= 0), table->name << ", d = " << d << ", t = " << t << ", i = " << i);
               expected += w * std::max(over, 0.0);
               error += w * slack;
             }
@@ -62,7 +62,7 @@ TEST("seeding: weigh_tiles marks what a plain loop marks, and gains what it gain
             CHECK(errors[static_cast<size_t>(t)] == 1.0 + 3.0 * marked(0) + 0.25 * marked(1));
             for (int64_t l = 0; l < kGainLanes; ++l)
               gained += static_cast<double>(gains[static_cast<size_t>(t * kGainLanes + l)]);
-            CHECK_SAY(std::fabs(gained - expected) <= error + 16 * 0x1p-24 * expected,
+            CHECK_MSG(std::fabs(gained - expected) <= error + 16 * 0x1p-24 * expected,
                       table->name << ", d = " << d << ", count = " << count << ", t = " << t);
           }
         }

@@ -77,7 +77,7 @@ TEST("tridiagonal form: the reflections take the matrix to it") {
         const double expected = i == j ? diagonal[low] : std::abs(i - j) == 1 ? off[low] : 0.0;
         worst = std::fmax(worst, std::fabs(a[at(i, j, n)] - expected));
       }
-    CHECK_SAY(worst < 1e-12, "n = " << n << ", off by " << worst);
+    CHECK_MSG(worst < 1e-12, "n = " << n << ", off by " << worst);
   }
 }
 

@@ -23,7 +23,7 @@ struct Sparse {
 };
 
 // A ring of n rows with links to themselves and to `reach` rows on either side, rows summing to one; row 0 is empty
-// where `hole` says so.
+// where `hole` is set.
 Sparse ring(int64_t n, int64_t reach, bool hole) {
   Sparse m;
   for (int64_t i = 0; i < n; ++i) {
@@ -104,7 +104,7 @@ TEST("sparse rows: Chebyshev's polynomials against their recurrence in long doub
       sparse_chebyshev(m.rows(), cut, degree, matrix_view(b.data(), n, w), matrix_view(out.data(), n, w), {});
       sparse_chebyshev(m.rows(), cut, degree, matrix_view(b.data(), n, w), matrix_view(again.data(), n, w),
                        {3, nullptr});
-      CHECK_SAY(distance(out, now) < 1e-12, "cut " << cut << ", degree " << degree << ": " << distance(out, now));
+      CHECK_MSG(distance(out, now) < 1e-12, "cut " << cut << ", degree " << degree << ": " << distance(out, now));
       CHECK(out == again);
     }
   const std::vector<double> ones(static_cast<size_t>(n), 1.0);  // the eigenvector of the eigenvalue one

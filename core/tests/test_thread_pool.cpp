@@ -30,7 +30,7 @@ TEST("pool: a reduction has the same bits for any number of threads") {
     return reduce_chunks<double>(
         static_cast<int64_t>(x.size()), 97,
         [&](int64_t, int64_t b, int64_t e) { return std::accumulate(x.begin() + b, x.begin() + e, 0.0); },
-        [](double& total, double part) { total += part; }, Run{threads});
+        [](double& total, double partial) { total += partial; }, Run{threads});
   };
   const double one = sum(1);
   for (int threads : {2, 3, 8}) CHECK(sum(threads) == one);
@@ -78,22 +78,22 @@ TEST("pool: cancellation stops between chunks") {
                  if (++ran == 10) cancel = true;
                  std::this_thread::sleep_for(std::chrono::microseconds(50));
                }));
-  CHECK_SAY(ran < 20'000, "ran = " << ran.load());  // of a million: what others did while the tenth was on its way
+  CHECK_MSG(ran < 20'000, "ran = " << ran.load());  // of a million: what others did while the tenth was on its way
   CHECK_THROWS(Cancelled, for_chunks(1, 1, Run{1, &cancel}, [](int64_t, int64_t, int64_t) {}));
 }
 
-TEST("pool: as many threads as asked for, also more than there are CPUs") {
+TEST("pool: as many threads as requested, also more than there are CPUs") {
   std::atomic<int> inside{0};
   for_chunks(7, 1, Run{7}, [&](int64_t, int64_t, int64_t) {  // each chunk waits until all seven are being worked on
     ++inside;
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     while (inside < 7 && std::chrono::steady_clock::now() < deadline)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    CHECK_SAY(inside == 7, "inside = " << inside.load());
+    CHECK_MSG(inside == 7, "inside = " << inside.load());
   });
 }
 
-TEST("pool: no more threads than asked for") {
+TEST("pool: no more threads than requested") {
   std::atomic<int> now{0}, most{0};
   for_chunks(64, 1, Run{3}, [&](int64_t, int64_t, int64_t) {
     const int here = ++now;
@@ -103,7 +103,7 @@ TEST("pool: no more threads than asked for") {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     --now;
   });
-  CHECK_SAY(most <= 3, "most = " << most.load());
+  CHECK_MSG(most <= 3, "most = " << most.load());
 }
 
 #ifdef __linux__

@@ -131,7 +131,7 @@ TEST("tile: the tall-skinny product, on every instruction set") {
             if (upper && j < i / 4 * 4)
               CHECK(got == 0.5);  // blocks below the diagonal are left alone
             else
-              CHECK_SAY(std::fabs(got - expected) <= 8e-15 * size, table->name << ' ' << i << ' ' << j);
+              CHECK_MSG(std::fabs(got - expected) <= 8e-15 * size, table->name << ' ' << i << ' ' << j);
           }
       }
 }
@@ -203,7 +203,7 @@ TEST("moments: the same bits for any threads and any blocks along the grid; righ
         const long double t = (weighted ? w[static_cast<size_t>(i)] : 1.0) * term(&x[static_cast<size_t>(i * d)]);
         sum += t, size += std::fabs(static_cast<double>(t));
       }
-      CHECK_SAY(std::fabs(static_cast<double>(sum - one[column])) <= 1e-14 * static_cast<double>(size),
+      CHECK_MSG(std::fabs(static_cast<double>(sum - one[column])) <= 1e-14 * static_cast<double>(size),
                 "moment " << column);
       ++column;
     };

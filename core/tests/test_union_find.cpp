@@ -119,7 +119,7 @@ TEST("union-find: concurrent unions give what one thread gives") {
 TEST("union-find: threads that fight over one star") {
   const int64_t n = 30'000;
   for (int threads : {2, 3, 8})
-    for (int64_t times : {1, 4}) {  // how often every union is asked for
+    for (int64_t times : {1, 4}) {  // how often every union is requested
       UnionFind<int64_t> sets(n);
       std::atomic<int64_t> joined{0};
       // Downward, so that the root keeps moving and all threads want to link the same one.

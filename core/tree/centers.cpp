@@ -51,10 +51,10 @@ void tree_centers(View<const double, 1> bars, View<const double, 1> weights, Vie
     if (largest_distance) tops[static_cast<size_t>(path.end)] = path.saved;
   };
   const auto offer = [&](const Path& path, size_t parent) {
-    Path& held = best[parent];
-    if (held.end < 0 || path.saved > held.saved || (path.saved == held.saved && before(path.end, held.end))) {
-      if (held.end >= 0) end_chain(held, parent);
-      held = path;
+    Path& kept = best[parent];
+    if (kept.end < 0 || path.saved > kept.saved || (path.saved == kept.saved && before(path.end, kept.end))) {
+      if (kept.end >= 0) end_chain(kept, parent);
+      kept = path;
     } else {
       end_chain(path, parent);
     }

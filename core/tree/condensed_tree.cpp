@@ -105,13 +105,13 @@ class Condensation {
         core_(core),
         least_(least),
         n_(bars.shape[0]),
-        places_(make_large_array<Place>(static_cast<size_t>(n_))) {}
+        memberships_(make_large_array<Membership>(static_cast<size_t>(n_))) {}
 
   void run_over_bars(Run run) {
     for (int64_t i = 1; i <= n_; ++i) {
       if (i % kPollEvery == 0) run.poll();
       const double bar = i < n_ ? bars_(i) : kInfinity;
-      Part done{{weight_of(i - 1), 0}, static_cast<int32_t>(i - 1), -1, true};  // the finished subtree: the row i − 1
+      Subtree done{{weight_of(i - 1), 0}, static_cast<int32_t>(i - 1), -1, true};  // finished: the row i − 1
       while (!stack_.empty() && (stack_.back().height < bar || i == n_)) {
         Node top = stack_.back();
         stack_.pop_back();
@@ -144,17 +144,17 @@ class Condensation {
     }
     for_chunks(n_, kGrain, run, [&](int64_t, int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        const auto [id, bar] = places_[static_cast<size_t>(i)];
+        const auto [id, bar] = memberships_[static_cast<size_t>(i)];
         const int64_t row = order_(i);
         cluster(row) = numbers[static_cast<size_t>(id)];
-        leaves(row) = bar < 0 ? core_(row) : bars_(bar);  // the copies of a heavy row part at its core distance
+        leaves(row) = bar < 0 ? core_(row) : bars_(bar);  // the copies of a heavy row separate at its core distance
       }
     });
     return out;
   }
 
  private:
-  struct Part {  // a finished subtree
+  struct Subtree {  // a finished subtree
     Twofold weight;
     int32_t begin;
     int32_t id;  // of the cluster that it is, −1: it is not large
@@ -168,7 +168,7 @@ class Condensation {
     int32_t id;     // of the cluster of its large children, −1: there is none
     int32_t large;  // how many of them: 0, 1, or 2 for more
   };
-  struct Place {  // of a row: its cluster, and the bar at whose height it leaves it; −1: its core distance
+  struct Membership {  // of a row: its cluster, and the bar at whose height it leaves it; −1: its core distance
     int32_t id, bar;
   };
 
@@ -190,21 +190,21 @@ class Condensation {
   }
   int32_t begin_row(int32_t i, double weight) {
     const int32_t id = begin_cluster(weight, -1.0, -1 - i);
-    places_[static_cast<size_t>(i)] = {id, -1};
+    memberships_[static_cast<size_t>(i)] = {id, -1};
     return id;
   }
 
-  void hang(Node& node, Part part) {
-    if (!weights_.empty()) node.weight = node.weight + part.weight;
-    if (part.is_row) {
-      if (const double weight = copies(part.begin, node.height); weight >= least_)
-        part.id = begin_row(part.begin, weight);
+  void hang(Node& node, Subtree subtree) {
+    if (!weights_.empty()) node.weight = node.weight + subtree.weight;
+    if (subtree.is_row) {
+      if (const double weight = copies(subtree.begin, node.height); weight >= least_)
+        subtree.id = begin_row(subtree.begin, weight);
       else
-        waiting_.push_back(part.begin);
+        waiting_.push_back(subtree.begin);
     }
-    if (part.id < 0) return;
+    if (subtree.id < 0) return;
     if (node.large == 0) {
-      node.id = part.id, node.large = 1;
+      node.id = subtree.id, node.large = 1;
       return;
     }
     if (node.large == 1) {  // a split: the cluster around it ends here, seen from above
@@ -212,7 +212,7 @@ class Condensation {
       put_below(node.id, around, node.height);
       node.id = around, node.large = 2;
     }
-    put_below(part.id, node.id, node.height);
+    put_below(subtree.id, node.id, node.height);
   }
   void put_below(int32_t id, int32_t around, double height) {
     found_.parent[static_cast<size_t>(id)] = around;
@@ -220,7 +220,7 @@ class Condensation {
   }
 
   // The node of the rows [begin, end). The root is a cluster, whatever its weight.
-  Part close(const Node& node, int64_t end) {
+  Subtree close(const Node& node, int64_t end) {
     const double weight = weights_.empty() ? static_cast<double>(end - node.begin) : node.weight.high;
     const bool root = end == n_ && stack_.empty();
     if (weight < least_ && node.large == 0 && !root) return {node.weight, node.begin, -1, false};
@@ -228,7 +228,7 @@ class Condensation {
     found_.weight[static_cast<size_t>(id)] = weight;
     tops_[static_cast<size_t>(id)] = closed_++;
     for (; !waiting_.empty() && waiting_.back() >= node.begin; waiting_.pop_back())
-      places_[static_cast<size_t>(waiting_.back())] = {id, node.bar};
+      memberships_[static_cast<size_t>(waiting_.back())] = {id, node.bar};
     return {node.weight, node.begin, id, false};
   }
 
@@ -237,11 +237,11 @@ class Condensation {
   View<const double, 1> weights_, core_;
   double least_;
   int64_t n_;
-  LargeArray<Place> places_;      // (n) in the order of the tree
-  std::vector<Node> stack_;       // heights fall from bottom to top
-  std::vector<int32_t> waiting_;  // rows that have not left a cluster yet, ascending
-  CondensedClusters found_;       // in the order in which they were begun
-  std::vector<int32_t> tops_;     // by cluster: when its highest node closed, −1 − row of one that is a row
+  LargeArray<Membership> memberships_;  // (n) in the order of the tree
+  std::vector<Node> stack_;             // heights fall from bottom to top
+  std::vector<int32_t> waiting_;        // rows that have not left a cluster yet, ascending
+  CondensedClusters found_;             // in the order in which they were begun
+  std::vector<int32_t> tops_;           // by cluster: when its highest node closed, −1 − row of one that is a row
   int32_t closed_ = 0;
 };
 

@@ -1,7 +1,7 @@
 // The nodes of a density tree, and the condensed tree of the clusters of at least a given weight.
 //
 // A node is a component that exists at some height; its children are *all* components that fuse there, any number. So
-// the nodes are a function of the set of rows: no order of the rows, and no rule for ties, has a part in them.
+// the nodes are a function of the set of rows: they depend on no order of the rows and no rule for ties.
 #pragma once
 
 #include <cstdint>

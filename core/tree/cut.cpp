@@ -278,7 +278,7 @@ void border_heights(View<const T, 2> x, View<const int32_t, 2> near, View<const 
 namespace {
 
 // The border rows of a chunk, in passes: their lists, and then the labels of their closest core rows, are fetched from
-// memory while rows before them are looked at.
+// memory while rows before them are read.
 template <class T>
 class Borders {
  public:
@@ -362,7 +362,7 @@ class Borders {
 
 }  // namespace
 
-// Labels of core rows are read and those of others written, so threads do not meet.
+// Labels of core rows are read and those of others written, so threads do not conflict.
 template <class T>
 void attach_borders(View<const T, 2> x, View<const int32_t, 2> near, View<const double, 1> core,
                     View<const double, 1> heights, double eps, const Metric& metric, View<int64_t, 1> labels, Run run) {

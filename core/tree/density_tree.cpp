@@ -19,7 +19,7 @@ namespace knoll {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr int64_t kShortest = 8;   // rows of a list where min_samples asks for fewer: bounds for the first rounds
+constexpr int64_t kShortest = 8;   // rows of a list where min_samples requires fewer: bounds for the first rounds
 constexpr int64_t kWeighted = 16;  // rows of a list where there are weights
 constexpr int64_t kGrain = 1 << 14;
 constexpr int64_t kPollEvery = 1 << 16;
@@ -325,7 +325,7 @@ DensityTreeReport density_tree(View<const T, 2> x, double min_samples, View<cons
 
   Lists lists = lists_of(*search, near, weights, min_samples, run);
   // max(c(x), c(y), d/α) = max(α c(x), α c(y), d) / α: the core distances are stretched, and the heights shrunk again.
-  // Keys are distances or their squares. Stretched, a core distance says nothing of the distances in its list.
+  // Keys are distances or their squares. Stretched, a core distance implies nothing for the distances in its list.
   const double stretch = search->distance(4) == 4 * search->distance(1) ? alpha : alpha * alpha;
   if (alpha != 1)
     for (int64_t p = 0; p < n; ++p) lists.core[static_cast<size_t>(p)] *= stretch;

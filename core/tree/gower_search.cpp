@@ -38,7 +38,7 @@ class GowerSearch : public ReachabilitySearch {
       std::vector<double> keys(kPairPanel * kPairPanel);
       // Its own panel and those after it first: neighbours in a sorted table are near.
       for (int64_t step = 0; step < panels_.count; ++step)
-        meet(block, (panel + step) % panels_.count, lists, keys.data(), run);
+        search_panel(block, (panel + step) % panels_.count, lists, keys.data(), run);
       for (int l = 0; l < block.size(); ++l) {
         int32_t* out = near + block.query(l) * k;
         for (const auto& [key, row] : lists[l]) *out++ = row;
@@ -72,7 +72,7 @@ class GowerSearch : public ReachabilitySearch {
  private:
   using List = std::vector<std::pair<double, int32_t>>;  // ascending by key and row: no order of offers changes it
 
-  void meet(Block<GowerRow>& block, int64_t panel, List* lists, double* keys, Run run) const {
+  void search_panel(Block<GowerRow>& block, int64_t panel, List* lists, double* keys, Run run) const {
     run.poll();
     Tile tile;
     block.classify(panel, tile);

@@ -8,11 +8,12 @@
 namespace knoll {
 
 // a and b are column tiles (d × kPoints), infinite past their last points; box (2, d) holds the points of b. Lane l is
-// a point of a, t one of b. A lane asks for points at a reduced distance below limits[l], for none where that is
+// a point of a, t one of b. A lane searches for points at a reduced distance below limits[l], for none where that is
 // negative. `scale` is that of IndexKernels.
 struct TreeKernels {
   // The lanes whose limit reaches the box.
-  uint32_t (*meets[kReductions])(const double* a, const double* box, int64_t d, double scale, const double* limits);
+  uint32_t (*intersects[kReductions])(const double* a, const double* box, int64_t d, double scale,
+                                      const double* limits);
 
   // bits[l] = the set of points t below lane l's limit, out[l·kPoints + t] their reduced distances; the other entries
   // of `out` are not defined. Returns the set of lanes with a bit.

@@ -21,11 +21,11 @@ void tree_modes(View<const double, 1> bars, View<const double, 1> core, View<con
   std::vector<int64_t> eldest(nodes.height.size(), -1);  // children come before their parents
   const auto offer = [&](int64_t p, int32_t parent) {
     if (parent < 0) return;
-    int64_t& held = eldest[static_cast<size_t>(parent)];
+    int64_t& kept = eldest[static_cast<size_t>(parent)];
     const double height = nodes.height[static_cast<size_t>(parent)];
-    if (held < 0 || older(p, held)) {
-      if (held >= 0) deaths(held) = height;
-      held = p;
+    if (kept < 0 || older(p, kept)) {
+      if (kept >= 0) deaths(kept) = height;
+      kept = p;
     } else {
       deaths(p) = height;
     }

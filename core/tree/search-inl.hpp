@@ -1,8 +1,9 @@
 // Tiles of the density tree's searches, written over lanes; tree/kernels.hpp is their table. A query is a lane of one
-// tile and meets all 32 points of another at once, so that a lane whose ball does not meet the box of the other tile
-// costs a 32nd of the test of all lanes.
+// tile and is compared with all 32 points of another at once, so that a lane whose ball does not intersect the box of
+// the other tile costs a 32nd of the test of all lanes.
 
-// The lanes whose ball meets the box: fl Σ gap² ≤ fl Σ (x − y)² for every point y of it (docs/numerics/index.md, X1).
+// The lanes whose ball intersects the box: fl Σ gap² ≤ fl Σ (x − y)² for every point y of it (docs/numerics/index.md,
+// X1).
 template <class R>
 KNOLL_INLINE uint32_t lanes_near(const double* a, const double* box, int64_t d, f64 scale, const double* limits) {
   uint32_t near = 0;
@@ -25,7 +26,7 @@ KNOLL_INLINE uint32_t lanes_near(const double* a, const double* box, int64_t d, 
 }
 
 template <class R>
-static uint32_t tree_meets(const double* a, const double* box, int64_t d, double scale, const double* limits) {
+static uint32_t tree_intersects(const double* a, const double* box, int64_t d, double scale, const double* limits) {
   return lanes_near<R>(a, box, d, broadcast(scale), limits);
 }
 
@@ -93,8 +94,8 @@ KNOLL_INLINE uint32_t nearest_in(const double* a, const double* b, const double*
                                  int64_t first, uint32_t self, int64_t k, double* limits, double* keys,
                                  double* positions) {
   double out[kPoints];
-  const uint32_t met = lanes_near<R>(a, box, d, broadcast(scale), limits);
-  for (uint32_t near = met; near != 0; near &= near - 1) {
+  const uint32_t reached = lanes_near<R>(a, box, d, broadcast(scale), limits);
+  for (uint32_t near = reached; near != 0; near &= near - 1) {
     const int l = __builtin_ctz(near);
     uint32_t below = point_to_tile<R>(a + l, b, d, broadcast(scale), limits[l], out) & ~(self << l);
     if (below == 0) continue;
@@ -114,7 +115,7 @@ KNOLL_INLINE uint32_t nearest_in(const double* a, const double* b, const double*
     }
     limits[l] = its_keys[k - 1];
   }
-  return met;
+  return reached;
 }
 
 // The lists of any length, in memory.
@@ -123,8 +124,8 @@ KNOLL_INLINE uint32_t nearest_of_many(const double* a, const double* b, const do
                                       int64_t first, uint32_t self, int64_t k, double* limits, double* keys,
                                       double* positions) {
   double out[kPoints];
-  const uint32_t met = lanes_near<R>(a, box, d, broadcast(scale), limits);
-  for (uint32_t near = met; near != 0; near &= near - 1) {
+  const uint32_t reached = lanes_near<R>(a, box, d, broadcast(scale), limits);
+  for (uint32_t near = reached; near != 0; near &= near - 1) {
     const int l = __builtin_ctz(near);
     uint32_t below = point_to_tile<R>(a + l, b, d, broadcast(scale), limits[l], out) & ~(self << l);
     double *const its_keys = keys + l * ((k + 3) / 4 * 4), *const its_positions = positions + l * ((k + 3) / 4 * 4);
@@ -141,7 +142,7 @@ KNOLL_INLINE uint32_t nearest_of_many(const double* a, const double* b, const do
     }
     limits[l] = its_keys[k - 1];
   }
-  return met;
+  return reached;
 }
 
 // The lists of a tile's points among each other, which are empty before: nearly every point gets in, so four lanes take
@@ -192,7 +193,8 @@ static uint32_t tree_nearest(const double* a, const double* b, const double* box
 }
 
 static constexpr TreeKernels tree_kernels = {
-    .meets = {tree_meets<Squares>, tree_meets<ScaledSquares>, tree_meets<Absolute>, tree_meets<Largest>},
+    .intersects = {tree_intersects<Squares>, tree_intersects<ScaledSquares>, tree_intersects<Absolute>,
+                   tree_intersects<Largest>},
     .below = {tree_below<Squares>, tree_below<ScaledSquares>, tree_below<Absolute>, tree_below<Largest>},
     .nearest = {tree_nearest<Squares>, tree_nearest<ScaledSquares>, tree_nearest<Absolute>, tree_nearest<Largest>},
 };

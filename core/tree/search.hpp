@@ -1,4 +1,4 @@
-// Nearest rows of every row, and the nearest rows of other components: what a density tree asks of an index.
+// Nearest rows of every row, and the nearest rows of other components: what a density tree needs of an index.
 //
 // Rows are numbered by *position*, the order in which the index stores them, so that neighbours in space are neighbours
 // in memory. A *key* orders like the distance and decides like it: the reduced distance where the metric has no band,

@@ -30,7 +30,7 @@ template <class T>
 class EuclideanRows {
  public:
   using Packed = T;
-  static constexpr int64_t kBeside = 2;  // panels to either side whose rows are met first
+  static constexpr int64_t kBeside = 2;  // panels to either side whose rows are searched first
 
   EuclideanRows(View<const T, 2> x, const Metric&, Run) : x_(x) {}
   View<const T, 2> packed() const { return x_; }
@@ -291,7 +291,7 @@ class TilesSearch : public ReachabilitySearch {
         block.fill_panel(panel);
         for (int64_t other = std::max<int64_t>(panel - Rows::kBeside, 0);
              other <= std::min(panel + Rows::kBeside, panels_.count - 1); ++other)
-          meet_beside(block, panel, other, lists, d2.data());
+          search_beside(block, panel, other, lists, d2.data());
         lists.publish(panel, panels_.used[static_cast<size_t>(panel)]);
       }
     });
@@ -308,7 +308,7 @@ class TilesSearch : public ReachabilitySearch {
           continue;
         }
         run.poll();
-        meet_both(block, panel, candidate.panel, lists, d2.data());
+        search_both(block, panel, candidate.panel, lists, d2.data());
       }
     });
     for (size_t position = 0; position < panels_.rows.size(); ++position) {
@@ -360,7 +360,7 @@ class TilesSearch : public ReachabilitySearch {
   int64_t row_at(int64_t panel, int t) const { return panels_.rows[static_cast<size_t>(panel * kPairPanel + t)]; }
 
   // All pairs of two panels, for the rows of the first, which the block holds.
-  void meet_beside(Block<T>& block, int64_t panel, int64_t other, PanelLists<Rows>& lists, double* d2) const {
+  void search_beside(Block<T>& block, int64_t panel, int64_t other, PanelLists<Rows>& lists, double* d2) const {
     uint32_t need[kPairPanel] = {};
     for (int l = 0; l < block.size(); ++l)
       need[l] = panels_.used[static_cast<size_t>(other)] & ~(static_cast<uint32_t>(panel == other) << l);
@@ -372,7 +372,7 @@ class TilesSearch : public ReachabilitySearch {
   }
 
   // The pairs of two panels that the filter cannot rule out, for the rows of both.
-  void meet_both(Block<T>& block, int64_t panel, int64_t other, PanelLists<Rows>& lists, double* d2) const {
+  void search_both(Block<T>& block, int64_t panel, int64_t other, PanelLists<Rows>& lists, double* d2) const {
     float low[kPairPanel];
     lists.copy_low(other, low);
     Tile tile;
@@ -445,7 +445,7 @@ class TilesSearch : public ReachabilitySearch {
     float none[kPairPanel];  // no radius of the other side
     std::fill_n(none, kPairPanel, std::numeric_limits<float>::infinity());
     std::vector<double> d2(kPairPanel * kPairPanel);
-    const auto meet = [&](int64_t panel) {
+    const auto search_panel = [&](int64_t panel) {
       run.poll();
       Tile tile;
       if (own >= 0)
@@ -489,12 +489,12 @@ class TilesSearch : public ReachabilitySearch {
       std::sort(tiles.begin(), tiles.end());
       for (const auto& [farness, panel] : tiles) {
         if (-farness < panels_.bounds.nearness(rows_.within(largest))) break;
-        if (!skips(panel)) meet(panel);
+        if (!skips(panel)) search_panel(panel);
       }
     } else {
       for (const auto& candidate : block.candidates(rows_.within(largest), nullptr)) {
         if (candidate.gap > panels_.bounds.reach(rows_.within(largest))) break;
-        if (!skips(candidate.panel)) meet(candidate.panel);
+        if (!skips(candidate.panel)) search_panel(candidate.panel);
       }
     }
     shrink();

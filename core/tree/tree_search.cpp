@@ -70,7 +70,7 @@ struct Queries {
   const double* tile;
   const double *low, *high;
   int64_t lanes;
-  alignas(32) double limits[kPoints];  // of keys; −1 where a lane asks for nothing
+  alignas(32) double limits[kPoints];  // of keys; −1 where a lane searches for nothing
   double largest() const {             // in independent chains
     double most[8];
     std::copy_n(limits, 8, most);
@@ -209,14 +209,14 @@ class TreeSearch : public ReachabilitySearch {
       offered = false;
     };
     alignas(32) double distances[kPoints * kPoints];
-    walk(
+    traverse(
         queries, leaf,
         [&](int32_t node, double most) {
           const NodeFacts& fact = facts[static_cast<size_t>(node)];
           return (only >= 0 && fact.component == only) || fact.least_core >= most;
         },
         [&](int64_t other) {
-          meet(queries, other, distances, [&](int lane, int64_t q, double key) {
+          scan_leaf(queries, other, distances, [&](int lane, int64_t q, double key) {
             const int64_t p = first + lane;
             const int32_t here = state.component[p], there = state.component[q];
             if (here == there) return;
@@ -274,9 +274,9 @@ class TreeSearch : public ReachabilitySearch {
     double work = 0;
     if (tree_.metric().has_band()) {
       alignas(32) double distances[kPoints * kPoints];
-      walk(queries, leaf, all, [&](int64_t other) {
+      traverse(queries, leaf, all, [&](int64_t other) {
         work += work_of_visit(tree_.dims(), kPoints);
-        meet(queries, other, distances, [&](int lane, int64_t position, double key) {
+        scan_leaf(queries, other, distances, [&](int lane, int64_t position, double key) {
           work += work_of_formula(tree_.dims());
           if (position == leaf * kPoints + lane) return;
           lists.insert(lane, key, position);
@@ -285,7 +285,7 @@ class TreeSearch : public ReachabilitySearch {
       });
       return work;
     }
-    walk(queries, leaf, all, [&](int64_t other) {
+    traverse(queries, leaf, all, [&](int64_t other) {
       const uint32_t lanes = kernels().tree.nearest[anywhere_.reduction](
           queries.tile, tree_.tile(other), tree_.box(tree_.leaf_node(other)), tree_.dims(), anywhere_.scale,
           other * kPoints, other == leaf ? 1 : 0, lists.length(), queries.limits, lists.keys(), lists.positions());
@@ -295,7 +295,7 @@ class TreeSearch : public ReachabilitySearch {
   }
   // Three sums, each of which waits for its additions.
   static double work_of_formula(int64_t d) { return 12 * static_cast<double>(d); }
-  // A leaf's test of all lanes with the nodes above it, and the distances of the lanes that meet it: 8 vectors each.
+  // A leaf's test of all lanes with the nodes above it, and the distances of the lanes that reach it: 8 vectors each.
   static double work_of_visit(int64_t d, int lanes) {
     const auto columns = static_cast<double>(d);
     return 100 + 36 * columns + lanes * (13 + 10 * columns);
@@ -305,7 +305,7 @@ class TreeSearch : public ReachabilitySearch {
   // come nearest first, and skip(node, the largest limit) leaves one out. Keys equal to a limit are not of interest, so
   // nodes of equal points are left out as soon as the limit is 0.
   template <class Skip, class Visit>
-  void walk(Queries& queries, int64_t home, Skip&& skip, Visit&& visit) const {
+  void traverse(Queries& queries, int64_t home, Skip&& skip, Visit&& visit) const {
     struct Open {
       double near;
       int32_t node;
@@ -324,8 +324,8 @@ class TreeSearch : public ReachabilitySearch {
     const auto open = [&](int32_t node) {
       return Open{skip(node, most) ? kInfinity : tree_.nearest(queries.low, queries.high, node, anywhere_), node};
     };
-    // In several dimensions the box of the queries is much wider than their balls: no lane may meet a node that it
-    // meets.
+    // In several dimensions the box of the queries is much wider than their balls: no lane may reach a node that it
+    // reaches.
     const bool tests_lanes = tree_.dims() >= kTestLanesFrom && !tree_.metric().has_band();
     const auto descend = [&] {
       while (top > 0) {
@@ -336,7 +336,7 @@ class TreeSearch : public ReachabilitySearch {
           arrive(node.begin);
           continue;
         }
-        if (tests_lanes && node.end - node.begin <= kFewLeaves && !is_met(queries, index)) continue;
+        if (tests_lanes && node.end - node.begin <= kFewLeaves && !is_reached(queries, index)) continue;
         const Open left = open(node.child), right = open(node.child + 1);
         const bool left_first = left.near < right.near || (left.near == right.near &&
                                                            home < tree_.nodes()[static_cast<size_t>(right.node)].begin);
@@ -354,20 +354,20 @@ class TreeSearch : public ReachabilitySearch {
     }
   }
 
-  bool is_met(const Queries& queries, int32_t node) const {
-    return kernels().tree.meets[anywhere_.reduction](queries.tile, tree_.box(node), tree_.dims(), anywhere_.scale,
-                                                     queries.limits) != 0;
+  bool is_reached(const Queries& queries, int32_t node) const {
+    return kernels().tree.intersects[anywhere_.reduction](queries.tile, tree_.box(node), tree_.dims(), anywhere_.scale,
+                                                          queries.limits) != 0;
   }
 
   // found(lane, position, key) for all points whose key is below the lane's limit, which `found` may lower.
   template <class Skip, class Found>
   void search(Queries& queries, int64_t home, Skip&& skip, Found&& found) const {
     alignas(32) double distances[kPoints * kPoints];
-    walk(queries, home, skip, [&](int64_t leaf) { meet(queries, leaf, distances, found); });
+    traverse(queries, home, skip, [&](int64_t leaf) { scan_leaf(queries, leaf, distances, found); });
   }
 
   template <class Found>
-  void meet(Queries& queries, int64_t leaf, double* distances, Found&& found) const {
+  void scan_leaf(Queries& queries, int64_t leaf, double* distances, Found&& found) const {
     const int64_t m = tree_.points_in(leaf);
     if (!tree_.metric().has_band()) {
       uint32_t bits[kPoints];

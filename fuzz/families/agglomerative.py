@@ -94,7 +94,7 @@ def every_merge_is_of_the_closest_pair(case: Case, model: Any) -> str | None:
         return None
     X = case.X[case.present].astype(np.float64)
     X = X - X.mean(axis=0)
-    weights, places = (
+    weights, nodes = (
         case.mass[case.present].copy(),
         {int(row): at for at, row in enumerate(np.flatnonzero(case.present))},
     )
@@ -103,8 +103,8 @@ def every_merge_is_of_the_closest_pair(case: Case, model: Any) -> str | None:
     np.fill_diagonal(gaps, np.inf)
     size = float(np.abs(case.X.astype(np.float64)).max())
     for t, (pair, height) in enumerate(zip(model.children_.tolist(), model.distances_.tolist(), strict=True)):
-        a, b = (places.pop(cluster) for cluster in pair)
-        alive = sorted([*places.values(), a, b])
+        a, b = (nodes.pop(cluster) for cluster in pair)
+        alive = sorted([*nodes.values(), a, b])
         among = np.ix_(alive, alive)
         unit = np.sqrt(2 / (1 / weights[:, None] + 1 / weights)) if model.linkage == "ward" else np.ones_like(gaps)
         costs = gaps * unit  # eq. 7.9 of the means, or the distances themselves
@@ -123,7 +123,7 @@ def every_merge_is_of_the_closest_pair(case: Case, model: Any) -> str | None:
             gaps[a] = gaps[:, a] = np.maximum(gaps[a], gaps[b])
         gaps[a, a] = np.inf
         weights[a] += weights[b]
-        places[len(case.X) + t] = a
+        nodes[len(case.X) + t] = a
     return None
 
 

@@ -19,9 +19,9 @@ _OWN_NUMBER = {"dbscan", "hdbscan", "mean-shift"}  # methods that may find one c
 
 def parameters(rng: Rng, table: Table) -> dict[str, Any]:
     """Draw methods, numbers of clusters and a scaling; the budget is small."""
-    some = list(rng.choice(compared(), size=rng.integers(1, 4), replace=False))
+    methods = list(rng.choice(compared(), size=rng.integers(1, 4), replace=False))
     return {
-        "methods": [str(name) for name in some],
+        "methods": [str(name) for name in methods],
         "k": list(range(2, 2 + int(rng.integers(1, 4)))),
         "scale": str(rng.choice(["auto", "standard", "robust", "common", "none"])),
         "seed": int(rng.integers(1000)),
@@ -48,7 +48,7 @@ def the_answer_is_whole(case: Case, model: Any) -> str | None:
         return f"ordinary data is refused: {found}" if case.ordinary and not few else None
     missing = set(case.parameters["methods"]) - set(found.candidates) - {failure.method for failure in found.failures}
     if missing:
-        return f"nothing is said of {sorted(missing)}"
+        return f"nothing is reported of {sorted(missing)}"
     failed = [one for one in found.failures if one.reason != "it found fewer than two clusters"]
     if case.ordinary and failed:
         return f"{failed[0].method} failed: {failed[0].reason}"

@@ -257,7 +257,7 @@ def float32_is_float64_of_the_same_numbers(case: Case, model: Any) -> str | None
     return differs(model, case.fit(case.X.astype(np.float64)), ("labels_", "core_sample_indices_"))
 
 
-def predict_kind_is_the_sort_of_row(case: Case, model: Any) -> str | None:
+def predict_kind_is_the_type_of_row(case: Case, model: Any) -> str | None:
     """Rows of the fit are core exactly where they are in core_sample_indices_."""
     if model.formulation == "climbing" or not case.present.all():
         return None
@@ -284,7 +284,7 @@ FAMILY = Family(
         the_order_of_rows_does_not_matter,
         powers_of_two_are_units,
         float32_is_float64_of_the_same_numbers,
-        predict_kind_is_the_sort_of_row,
+        predict_kind_is_the_type_of_row,
         scikit_learn_agrees,
         survives_pickle,
         survives_clone,

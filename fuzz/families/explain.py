@@ -55,13 +55,13 @@ def _explained(case: Case, X: Any = None, labels: Any = None, weights: Any = Non
         return error
 
 
-def what_is_told_is_counted(case: Case, model: Any) -> str | None:
+def what_is_reported_is_counted(case: Case, model: Any) -> str | None:
     """Sizes, shares, fidelity, coverage and precision are those of the rows; names differ; it is JSON."""
     found = _explained(case, weights=case.weights)
     if isinstance(found, KnollError):
         return None if "no column that can be described" in str(found) or not case.ordinary else str(found)
-    told = found.to_dict()
-    if json.loads(json.dumps(told, allow_nan=False)) != told:
+    reported = found.to_dict()
+    if json.loads(json.dumps(reported, allow_nan=False)) != reported:
         return "to_dict changes through JSON"
     if len(set(found.names.values())) != len(found.names):
         return f"names {found.names}"
@@ -70,8 +70,8 @@ def what_is_told_is_counted(case: Case, model: Any) -> str | None:
         return f"clusters {sorted(found.names)} of the labels {sorted(set(labels.tolist()))}"
     total = _total(mass)
     for cluster in found.clusters:
-        own, given = labels == cluster.label, again == cluster.label
-        size, both, assigned = (_total(mass[rows]) for rows in (own, own & given, given))
+        own, covered = labels == cluster.label, again == cluster.label
+        size, both, assigned = (_total(mass[rows]) for rows in (own, own & covered, covered))
         if not _close(cluster.size, size) or not _close(cluster.share, size / total):
             return f"cluster {cluster.label} has size {cluster.size!r}, share {cluster.share!r}"
         if not _close(cluster.coverage, both / size) or (assigned and not _close(cluster.precision, both / assigned)):
@@ -123,7 +123,7 @@ def _facts(found: Any) -> Any:
 
 
 def a_weight_is_a_number_of_repetitions(case: Case, model: Any) -> str | None:
-    """Whole weights tell what repeated rows tell; types are recognised before weights count, so no row is absent."""
+    """Whole weights give what repeated rows give; types are recognised before weights count, so no row is absent."""
     if not integer_weights(case) or not case.present.all():
         return None
     times = case.mass.astype(int)
@@ -200,7 +200,7 @@ FAMILY = Family(
     most_rows=60,
     most_columns=5,
     laws=(
-        what_is_told_is_counted,
+        what_is_reported_is_counted,
         rules_in_python_are_the_tree,
         a_weight_is_a_number_of_repetitions,
         the_order_of_rows_does_not_matter,

@@ -73,7 +73,7 @@ def mean_and_covariance_are_exact(case: Case, model: Any) -> str | None:
 
 
 def _root(square: Fraction) -> Fraction:
-    """Return a root from above, to some 30 digits."""
+    """Return a root from above, to about 30 digits."""
     if square == 0:
         return Fraction(0)
     shift = max(0, 200 - square.numerator.bit_length() + square.denominator.bit_length())
@@ -114,9 +114,9 @@ def densities_are_exact(case: Case, model: Any) -> str | None:
     expected = _log(determinant)
     if abs(model.log_det_ - expected) > 1e-6 + 1e-9 * abs(expected):
         return f"log_det_ is {model.log_det_!r}, exactly {expected!r}"
-    some = slice(0, 5)
-    found = model.mahalanobis(case.input(some), squared=True)
-    for i, row in enumerate(case.X[some].astype(np.float64).tolist()):
+    sample = slice(0, 5)
+    found = model.mahalanobis(case.input(sample), squared=True)
+    for i, row in enumerate(case.X[sample].astype(np.float64).tolist()):
         about = [Fraction(v) - m for v, m in zip(row, mean)]
         exact = sum((about[i] * inverse[i][j] * about[j] for i in range(d) for j in range(d)), Fraction(0))
         if found.dtype == np.float32 and exact > Fraction(float(np.finfo(np.float32).max)):
@@ -124,7 +124,7 @@ def densities_are_exact(case: Case, model: Any) -> str | None:
         if not agrees(float(found[i]), exact, 1e-6, Fraction(1e-9)):
             return f"mahalanobis² of row {i} is {found[i]!r}, exactly {_float(exact)!r}"
         density = -0.5 * (d * math.log(2 * math.pi) + expected + _float(exact))
-        score = float(model.score_samples(case.input(some))[i])
+        score = float(model.score_samples(case.input(sample))[i])
         if exact > Fraction(1e307):
             continue  # the density is 0 in float64 however its logarithm is rounded
         if not math.isclose(score, density, rel_tol=1e-6, abs_tol=1e-6):
@@ -202,8 +202,8 @@ def blocks_give_the_same_bits(case: Case, model: Any) -> str | None:
     """fit_blocks with any cuts is fit."""
     n = len(case.X)
     cuts = sorted(case.rng(5).integers(0, n + 1, size=2).tolist())
-    parts = [p for p in np.split(np.arange(n), cuts) if len(p)]
-    blocks = [case.X[p] if case.weights is None else (case.X[p], case.weights[p]) for p in parts]
+    chunks = [p for p in np.split(np.arange(n), cuts) if len(p)]
+    blocks = [case.X[p] if case.weights is None else (case.X[p], case.weights[p]) for p in chunks]
     return differs(model, case.make().fit_blocks(lambda: iter(blocks)), ANSWERS)
 
 

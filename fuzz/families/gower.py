@@ -118,13 +118,13 @@ def distances_are_exact(case: Case, model: Any) -> str | None:
     for i in range(min(len(rows), 6)):
         for j in range(len(rows)):
             both = [(c[i], c[j]) for c in exact]
-            parts = [abs(a - b) for a, b in both if a is not None and b is not None]
-            parts += [Fraction(int(a != b)) for a, b in zip(codes[i], codes[j]) if a >= 0 and b >= 0]
-            if not parts:
+            terms = [abs(a - b) for a, b in both if a is not None and b is not None]
+            terms += [Fraction(int(a != b)) for a, b in zip(codes[i], codes[j]) if a >= 0 and b >= 0]
+            if not terms:
                 empty = np.isnan(case.X[[i, j]].astype(float)).all()
                 expected = Fraction(0) if empty else Fraction(1)
             else:
-                expected = sum(parts, Fraction(0)) / len(parts)
+                expected = sum(terms, Fraction(0)) / len(terms)
             if abs(Fraction(float(found[i, j])) - expected) > Fraction(1, 2**48):
                 return f"rows {i} and {j} are {found[i, j]!r} apart, exactly {float(expected)!r}"
     return None
@@ -226,7 +226,7 @@ def the_matrix_has_the_same_answer(case: Case, model: Any) -> str | None:
     return "labels_ differ from those of the matrix" if partitions_differ(model.labels_, other.labels_) else None
 
 
-def optics_walks_as_on_the_matrix(case: Case, model: Any) -> str | None:
+def optics_orders_as_on_the_matrix(case: Case, model: Any) -> str | None:
     """OPTICS has the order and the reachability of the matrix of distances."""
     if case.seed % 4 or len(case.X) < 2:
         return None
@@ -248,9 +248,9 @@ def a_weight_is_a_number_of_repetitions(case: Case, model: Any) -> str | None:
 
 
 def the_order_of_rows_does_not_matter(case: Case, model: Any) -> str | None:
-    """Permuted rows have the same partition, unless more clusters are asked for than there are distinct rows.
+    """Permuted rows have the same partition, unless more clusters are requested than there are distinct rows.
 
-    Rows are equal that have the same distances to all rows, so that nothing tells them apart.
+    Rows are equal that have the same distances to all rows, so that nothing distinguishes them.
     """
     if case.parameters["name"] in ("KernelKMeans", "SpectralClustering"):
         return None  # products are added in the order of the rows
@@ -276,7 +276,7 @@ FAMILY = Family(
         powers_of_two_are_units,
         labels_of_new_rows,
         the_matrix_has_the_same_answer,
-        optics_walks_as_on_the_matrix,
+        optics_orders_as_on_the_matrix,
         same_bits_of_any_form("labels_"),
         same_bits_of_any_threads("labels_"),
         a_weight_is_a_number_of_repetitions,

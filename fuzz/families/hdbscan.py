@@ -69,7 +69,7 @@ def labels_are_those_of_the_reference(case: Case, model: Any) -> str | None:
 
 
 def scikit_learn_agrees(case: Case, model: Any) -> str | None:
-    """scikit-learn's partition, where no three clusters meet at one height, so that its binary tree is this one."""
+    """scikit-learn's partition, where no three clusters merge at one height, so that its binary tree is this one."""
     if not case.ordinary or case.weights is not None or case.X.dtype != np.float64 or not _is_plain(case):
         return None
     if case.table.shape not in ("cloud", "blobs", "outliers") or len(case.X) < max(2, int(model._level())):

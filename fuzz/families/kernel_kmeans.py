@@ -81,7 +81,7 @@ def answers_are_finite(case: Case, model: Any) -> str | None:
     return None
 
 
-def the_objective_is_what_it_says(case: Case, model: Any) -> str | None:
+def the_objective_is_what_is_reported(case: Case, model: Any) -> str | None:
     """J = Σ w K_ii − Σ_c Σ_ij∈c w_i w_j K_ij / s_c of the labels, on ordinary data."""
     if (
         not case.ordinary
@@ -228,7 +228,7 @@ def a_precomputed_matrix_is_its_kernel(case: Case, model: Any) -> str | None:
 
 
 def _both_optima(case: Case, matrix: Any, model: Any, other: Any) -> bool:
-    """Whether single moves of equal gain were met, and no step improves the labels of one fit in the other."""
+    """Whether single moves of equal gain occurred, and no step improves the labels of one fit in the other."""
     if not model.local_search or not other.local_search or not _moves_tie(case, matrix, model):
         return False
     again = case.fit(init=other.labels_, **({"sigma": model.sigma_} if model.sigma_ else {}))
@@ -274,7 +274,7 @@ def _gains(labels: Any, w: Any, K: Any, k: int) -> Any:
 
 
 def _equally_far(case: Case, K: Any) -> bool:
-    """Whether the start leaves clusters empty, and rounding cannot tell which rows are farthest from their means."""
+    """Whether the start leaves clusters empty, and rounding decides which rows are farthest from their means."""
     kept = case.present
     labels, w, K = case.parameters["init"][kept], case.mass[kept], K[np.ix_(kept, kept)]
     empty = case.parameters["n_clusters"] - len(np.unique(labels))
@@ -296,7 +296,7 @@ FAMILY = Family(
     laws=(
         answers_are_finite,
         predict_is_labels,
-        the_objective_is_what_it_says,
+        the_objective_is_what_is_reported,
         the_linear_objective_is_exact,
         rows_are_with_the_nearest_mean,
         the_objective_never_rises,

@@ -115,10 +115,10 @@ def _show(value: Fraction) -> str:
 def centres_are_means_of_their_rows(case: Case, model: Any) -> str | None:
     """Where the last step moved nothing, each centre is the weighted mean of its rows.
 
-    Not with tol > 0: the squares of tiny shifts vanish from `history_`, so that it cannot tell; nor can it at max_iter,
-    where unchanged labels tell instead. float32 is rounded, and so are centres of subnormal data, before rows are
-    assigned to them for the last time. Rows between two centres so close beside the largest entry
-    that the squares of their distances vanish are not told apart, which the fit warns of.
+    Not with tol > 0: the squares of tiny shifts vanish from `history_`, so that it cannot show it; nor can it at
+    max_iter, where unchanged labels show it instead. float32 is rounded, and so are centres of subnormal data, before
+    rows are assigned to them for the last time. Rows between two centres so close beside the largest entry
+    that the squares of their distances vanish are not distinguished, which the fit warns of.
     """
     changed, relabelled = model.history_["changed"], model.history_["relabelled"]
     if model.tol > 0 or not len(changed) or changed[-1] != 0 or case.X.dtype == np.float32:
@@ -167,9 +167,9 @@ def objective_never_rises(case: Case, model: Any) -> str | None:
 
 def transform_is_the_exact_distance(case: Case, model: Any) -> str | None:
     """transform(X) are the distances to the centres."""
-    some = slice(0, 6)
-    found = model.transform(case.input(some))
-    (rows, centers), exponent = integers(case.X[some], model.cluster_centers_)
+    sample = slice(0, 6)
+    found = model.transform(case.input(sample))
+    (rows, centers), exponent = integers(case.X[sample], model.cluster_centers_)
     single = case.X.dtype == np.float32
     relative, least = (1e-6, float(np.finfo(np.float32).smallest_subnormal)) if single else (1e-13, 5e-324)
     for i, row in enumerate(rows):
@@ -222,11 +222,11 @@ def powers_of_two_are_units(case: Case, model: Any) -> str | None:
     scaled, which changes the contents that a start is drawn by; every answer is a fixed point all the same. Beside the
     largest entry those below 2^−900 of it are rounded to the scale of the fit, which depends on the unit. Centres of
     subnormal data are rounded before the last assignment. Rows between centres whose squared distance vanishes beside
-    the largest entry are not told apart, and where it vanishes depends on the unit.
+    the largest entry are not distinguished, and where it vanishes depends on the unit.
     """
-    given = isinstance(case.parameters["init"], np.ndarray)
+    has_start = isinstance(case.parameters["init"], np.ndarray)
     X = case.X.astype(np.float64)
-    if case.X.dtype == np.float32 or (not given and (not case.ordinary or (X[0] == X).all(axis=0).any())):
+    if case.X.dtype == np.float32 or (not has_start and (not case.ordinary or (X[0] == X).all(axis=0).any())):
         return None
     if exponent_range(X) > 900 or np.abs(X).max() < 2.0**-1000:
         return None
@@ -234,9 +234,9 @@ def powers_of_two_are_units(case: Case, model: Any) -> str | None:
     if any(_has_close(center, centers, max(abs(v) for row in rows for v in row)) for center in centers):
         return None
     wanted = int(case.rng(3).choice([-900, -300, -40, 3, 40, 300, 900]))
-    p = exact_powers(np.r_[X, case.parameters["init"]] if given else X, wanted)
+    p = exact_powers(np.r_[X, case.parameters["init"]] if has_start else X, wanted)
     q = 0 if case.weights is None else exact_powers(case.weights, int(case.rng(4).choice([-200, 0, 5, 200])))
-    changes = {"init": np.ldexp(case.parameters["init"], p)} if given else {}
+    changes = {"init": np.ldexp(case.parameters["init"], p)} if has_start else {}
     other = case.fit(np.ldexp(X, p), None if case.weights is None else np.ldexp(case.weights, q), **changes)
     if not np.array_equal(model.labels_, other.labels_):
         return f"labels_ differ under 2^{p} X, 2^{q} w"
@@ -250,8 +250,8 @@ def blocks_give_the_same_bits(case: Case, model: Any) -> str | None:
     """fit_blocks with any cuts is fit."""
     n = len(case.X)
     cuts = sorted(case.rng(5).integers(0, n + 1, size=2).tolist())
-    parts = [p for p in np.split(np.arange(n), cuts) if len(p)]
-    blocks = [case.X[p] if case.weights is None else (case.X[p], case.weights[p]) for p in parts]
+    chunks = [p for p in np.split(np.arange(n), cuts) if len(p)]
+    blocks = [case.X[p] if case.weights is None else (case.X[p], case.weights[p]) for p in chunks]
     return differs(model, case.make().fit_blocks(lambda: iter(blocks)), TOTALS)
 
 
@@ -266,7 +266,7 @@ def float32_is_float64_of_the_same_numbers(case: Case, model: Any) -> str | None
 
 
 def scikit_learn_agrees(case: Case, model: Any) -> str | None:
-    """From the same start scikit-learn goes the same steps, unless a cluster runs empty or a tie is met."""
+    """From the same start scikit-learn goes the same steps, unless a cluster runs empty or a tie occurs."""
     start = case.parameters["init"]
     if not case.ordinary or not isinstance(start, np.ndarray) or case.X.dtype == np.float32 or case.weights is not None:
         return None
@@ -279,7 +279,7 @@ def scikit_learn_agrees(case: Case, model: Any) -> str | None:
     if _has_ties(X, mine) or len(np.unique(mine.labels_)) < len(start):
         return None
     # equal up to ties on the way: both ends are fixed points, and one start has one path
-    if np.isclose(peer.inertia_, mine.inertia_, rtol=1e-6) or _met_ties(X, start):
+    if np.isclose(peer.inertia_, mine.inertia_, rtol=1e-6) or _ties_on_the_path(X, start):
         return None
     return f"inertia_ {mine.inertia_!r}, scikit-learn's {peer.inertia_!r}"
 
@@ -289,7 +289,7 @@ def _has_ties(X: Any, model: Any) -> bool:
     return squares.shape[1] > 1 and bool((squares[:, 1] - squares[:, 0] <= 1e-9 * (1 + squares[:, 1])).any())
 
 
-def _met_ties(X: Any, centers: Any) -> bool:
+def _ties_on_the_path(X: Any, centers: Any) -> bool:
     """Run the alternation by hand: whether a row was tied, or a cluster empty, at any step."""
     for _ in range(300):
         squares = ((X[:, None] - centers) ** 2).sum(axis=2)

@@ -57,12 +57,12 @@ def distances_are_exact(case: Case, model: Any) -> str | None:
 
     Of extreme numbers the model computes with unit_gamma_ and a power of two as unit.
     """
-    some = np.flatnonzero(case.present)[:8]
-    found = model.transform(case.input())[some]
+    sample = np.flatnonzero(case.present)[:8]
+    found = model.transform(case.input())[sample]
     unit = Fraction(2) ** (2 * int(model.unit_exponent_))
     gamma = Fraction(float(model.unit_gamma_)) * unit
-    numeric, codes = numeric_columns(case.table), codes_of(case.table)[some]
-    rows = case.X[some][:, numeric].astype(np.float64).tolist()
+    numeric, codes = numeric_columns(case.table), codes_of(case.table)[sample]
+    rows = case.X[sample][:, numeric].astype(np.float64).tolist()
     least = Fraction(1, 2**1000) * unit  # squares from 2^−1000 units on have all their digits
     for i, row in enumerate(rows):
         for c, mean in enumerate(model.cluster_means_.astype(np.float64).tolist()):
@@ -75,9 +75,9 @@ def distances_are_exact(case: Case, model: Any) -> str | None:
                 if exact > Fraction(float(np.finfo(np.float32).max)) and value == float(np.finfo(np.float32).max):
                     continue
                 if not agrees(value, exact, 2.0**-20, Fraction(float(np.finfo(np.float32).tiny))):
-                    return f"distance of row {some[i]} to {c} is {value!r}, exactly {float(exact):.17g}"
+                    return f"distance of row {sample[i]} to {c} is {value!r}, exactly {float(exact):.17g}"
             elif not agrees(value, exact, float(_DOUBT), least):
-                return f"distance of row {some[i]} to {c} is {value!r}, exactly {_shown(exact)}"
+                return f"distance of row {sample[i]} to {c} is {value!r}, exactly {_shown(exact)}"
     return None
 
 
@@ -88,7 +88,7 @@ def _shown(value: Fraction) -> str:
         return "beyond float64"
 
 
-def the_objective_is_what_it_says(case: Case, model: Any) -> str | None:
+def the_objective_is_what_is_reported(case: Case, model: Any) -> str | None:
     """inertia_ is the weighted sum of the least distances, and −score; the labels are the nearest prototypes.
 
     A distance is rounded to a multiple of 2^−1074, so the sum is known to Σ w 2^−1074.
@@ -164,8 +164,8 @@ def the_order_of_rows_does_not_matter(case: Case, model: Any) -> str | None:
 def the_order_of_columns_does_not_matter(case: Case, model: Any) -> str | None:
     """Permuted columns have the same objective, to the bit, and the same labels.
 
-    Where two columns can be exchanged and the table has the same rows again, these rows are told apart by the numbers
-    of their columns alone: then any labels with that objective are right.
+    Where two columns can be exchanged and the table has the same rows again, these rows are distinguished by the
+    numbers of their columns alone: then any labels with that objective are right.
     """
     order = case.rng(12).permutation(case.X.shape[1])
     moved = np.flatnonzero(np.isin(order, case.table.categorical))
@@ -252,7 +252,7 @@ FAMILY = Family(
         finite("cluster_means_"),
         predict_is_labels,
         distances_are_exact,
-        the_objective_is_what_it_says,
+        the_objective_is_what_is_reported,
         the_objective_never_rises,
         modes_are_levels,
         same_bits_of_any_form(*ANSWERS),

@@ -73,12 +73,12 @@ def log_densities_are_exact(case: Case, model: Any) -> str | None:
     steady = case.ordinary and case.table.shape in ("cloud", "blobs") and case.X.dtype == np.float64
     if matrices and not (steady and case.parameters["reg_covar"] >= 1e-7 and len(case.X) > 4 * p):
         return None
-    some = np.flatnonzero(case.present)[:6]
-    found = model.score_samples(case.input())[some]
+    sample = np.flatnonzero(case.present)[:6]
+    found = model.score_samples(case.input())[sample]
     units, codes = _Units.of(model), codes_of(case.table)
     with decimal.localcontext(DECIMAL):
         covariances = [_covariance(model, units, c, p) for c in range(len(model.weights_))]
-        for i, value in zip(some.tolist(), found.tolist()):
+        for i, value in zip(sample.tolist(), found.tolist()):
             row = case.X[i, numeric].astype(np.float64)
             seen = np.flatnonzero(~np.isnan(row)).tolist()
             terms = []
@@ -102,13 +102,13 @@ def log_densities_are_exact(case: Case, model: Any) -> str | None:
 
 def _covariance(model: Any, units: _Units, c: int, p: int) -> list[list[Decimal]]:
     """Return Σ_c in the units of the model, from its factor: Σ = (U Uᵀ)⁻¹."""
-    kind = model.covariance_type_
+    covariance_type = model.covariance_type_
     if p == 0:
         return []
-    if kind in ("diag", "spherical"):
+    if covariance_type in ("diag", "spherical"):
         factors = decimals(np.broadcast_to(units.factors[c], p).tolist())
         return [[1 / f**2 if a == b else Decimal(0) for b in range(p)] for a, f in enumerate(factors)]
-    upper = [decimals(row) for row in (units.factors if kind == "tied" else units.factors[c]).tolist()]
+    upper = [decimals(row) for row in (units.factors if covariance_type == "tied" else units.factors[c]).tolist()]
     inverse = [[Decimal(0)] * p for _ in range(p)]  # of the upper triangular factor
     for j in range(p):
         inverse[j][j] = 1 / upper[j][j]

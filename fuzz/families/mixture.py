@@ -62,11 +62,11 @@ def parameters(rng: Rng, table: Table) -> dict[str, Any]:
             variance = float(X.var())
         drawn["fixed_variance"] = variance if 0 < variance < np.inf else 1.0
     elif rng.random() < 0.25:
-        drawn |= _given_start(rng, X, k, shape)
+        drawn |= _explicit_start(rng, X, k, shape)
     return drawn
 
 
-def _given_start(rng: Rng, X: Any, k: int, shape: str) -> dict[str, Any]:
+def _explicit_start(rng: Rng, X: Any, k: int, shape: str) -> dict[str, Any]:
     d = X.shape[1]
     with np.errstate(all="ignore"):
         variances = X.var(axis=0)
@@ -75,11 +75,11 @@ def _given_start(rng: Rng, X: Any, k: int, shape: str) -> dict[str, Any]:
         precisions = np.ones(d)
     sides = COVARIANCE_TYPES[shape].sides.split()
     one: Any = np.diag(precisions) if sides.count("d") == 2 else precisions if "d" in sides else precisions.min()
-    given = np.broadcast_to(one, COVARIANCE_TYPES[shape].shape_of(k, d)).copy()
+    precisions_init = np.broadcast_to(one, COVARIANCE_TYPES[shape].shape_of(k, d)).copy()
     return {
         "weights_init": np.full(k, 1 / k),
         "means_init": X[rng.choice(len(X), k, replace=False)],
-        "precisions_init": given,
+        "precisions_init": precisions_init,
     }
 
 
@@ -121,13 +121,13 @@ def log_densities_are_exact(case: Case, model: Any) -> str | None:
     """
     if model.noise_log_density_ == math.inf:
         return None
-    some = np.flatnonzero(case.present)[:6]
-    found = model.score_samples(case.input())[some]
+    sample = np.flatnonzero(case.present)[:6]
+    found = model.score_samples(case.input())[sample]
     units = _Units.of(model)
     with decimal.localcontext(DECIMAL):
         widest = _widest(case, units)
         volume = sum(units.exponents) * Decimal(2).ln()
-        for value, row in zip(found.tolist(), case.X[some].astype(np.float64).tolist()):
+        for value, row in zip(found.tolist(), case.X[sample].astype(np.float64).tolist()):
             scaled = units.down(row)
             if max(abs(x) for x in scaled) > Decimal(2) ** 500 and any(units.exponents):
                 continue  # a row of negligible weight, far out beside those that the units are made for
@@ -174,16 +174,16 @@ def _log_density(model: Any, units: _Units, row: list[Decimal], widest: Decimal)
 
 def _whitened(model: Any, units: _Units, c: int, about: list[Decimal]) -> tuple[Decimal, Decimal, Decimal]:
     """Return ‖Uᵀ(x − μ)‖², log |U|, and the largest entry of U."""
-    d, kind = len(about), model.covariance_type_
-    if kind == "fixed":
-        held = Decimal(model.fixed_variance_) / Decimal(4) ** units.exponents[0]
+    d, covariance_type = len(about), model.covariance_type_
+    if covariance_type == "fixed":
+        variance = Decimal(model.fixed_variance_) / Decimal(4) ** units.exponents[0]
         rounding = Decimal(2) ** (-20 if model.precisions_cholesky_.dtype == np.float32 else -40)
-        held = max(held, Decimal(float(units.factors[c])) ** -2 * (1 - rounding))  # more where ε was too narrow
-        factors = [1 / held.sqrt()] * d
-    elif kind in ("diag", "spherical"):
+        variance = max(variance, Decimal(float(units.factors[c])) ** -2 * (1 - rounding))  # more where ε was too narrow
+        factors = [1 / variance.sqrt()] * d
+    elif covariance_type in ("diag", "spherical"):
         factors = decimals(np.broadcast_to(units.factors[c], d).tolist())
     else:
-        matrix = units.factors if kind == "tied" else units.factors[c]
+        matrix = units.factors if covariance_type == "tied" else units.factors[c]
         columns = [decimals(column) for column in matrix.T.tolist()]
         values = [sum((u * a for u, a in zip(column, about)), Decimal(0)) for column in columns]
         log_det = sum((abs(columns[j][j]).ln() for j in range(d)), Decimal(0))
@@ -217,7 +217,7 @@ def responsibilities_sum_to_one(case: Case, model: Any) -> str | None:
     """Each row of predict_proba sums to one, and its largest entry is the label."""
     proba = model.predict_proba(case.input()).astype(np.float64)
     if not np.isfinite(proba).all():
-        return None  # told by another law
+        return None  # checked by another law
     slack = 1e-5 if case.X.dtype == np.float32 else 1e-9
     if (np.abs(proba.sum(axis=1) - 1) > slack).any() or proba.min() < 0:
         return f"a row sums to {proba.sum(axis=1)[np.abs(proba.sum(axis=1) - 1).argmax()]!r}"
@@ -334,8 +334,8 @@ def powers_of_two_are_units(case: Case, model: Any) -> str | None:
         return None  # weights in place of rows: only their sum makes them enough
     q = 0 if case.weights is None else exact_powers(case.weights, int(case.rng(4).choice([-200, 0, 5, 200])))
     weights = None if case.weights is None else np.ldexp(case.weights, q)
-    given = "means_init" in case.parameters
-    if case.parameters["reg_covar"] > 0 or model.covariance_type == "fixed" or given or not case.ordinary:
+    has_start = "means_init" in case.parameters
+    if case.parameters["reg_covar"] > 0 or model.covariance_type == "fixed" or has_start or not case.ordinary:
         return differs(model, case.fit(weights=weights), ANSWERS) if q and case.ordinary else None
     if (
         case.X.dtype == np.float32
@@ -355,8 +355,8 @@ def blocks_give_the_same_bits(case: Case, model: Any) -> str | None:
     """fit_blocks with any cuts is fit."""
     n = len(case.X)
     cuts = sorted(case.rng(5).integers(0, n + 1, size=2).tolist())
-    parts = [p for p in np.split(np.arange(n), cuts) if len(p)]
-    blocks = [case.X[p] if case.weights is None else (case.X[p], case.weights[p]) for p in parts]
+    chunks = [p for p in np.split(np.arange(n), cuts) if len(p)]
+    blocks = [case.X[p] if case.weights is None else (case.X[p], case.weights[p]) for p in chunks]
     other = case.make().fit_blocks(lambda: iter(blocks))
     return differs(model, other, tuple(name for name in ANSWERS if name != "labels_"))
 

@@ -39,7 +39,7 @@ def parameters(rng: Rng, table: Table) -> dict[str, Any]:
 
 
 def _fitted(case: Case) -> Any:
-    """Fit; None where the family itself refuses or fails, which it is asked about elsewhere."""
+    """Fit; None where the family itself refuses or fails, which other laws check."""
     model = case.parameters["estimator"](**case.parameters["parameters"])
     weighted = has_fit_parameter(model, "sample_weight") and case.weights is not None
     try:
@@ -76,7 +76,7 @@ def states_hold_the_whole_model(case: Case, model: Any) -> str | None:
 
 
 def damaged_files_are_refused(case: Case, model: Any) -> str | None:
-    """A flipped bit, a cut and a tail are told by ModelFileError."""
+    """A flipped bit, a cut and a tail raise ModelFileError."""
     fitted = _fitted(case)
     if fitted is None:
         return None

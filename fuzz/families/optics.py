@@ -1,4 +1,4 @@
-"""OPTICS: the walk by the definition, cuts by the rule of Ankerst et al., scikit-learn where nothing ties."""
+"""OPTICS: the ordering by the definition, cuts by the rule of Ankerst et al., scikit-learn where nothing ties."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _distances(case: Case) -> Any:
     return np.sqrt(found) if _metric(case) == "euclidean" else found
 
 
-def the_walk_follows_the_definition(case: Case, model: Any) -> str | None:
+def the_ordering_follows_the_definition(case: Case, model: Any) -> str | None:
     """From each row in turn the others get max(c(p), d(p, o)); the least follows, of equal ones the lowest row."""
     if not case.ordinary or _metric(case) not in ("euclidean", "manhattan", "chebyshev"):
         return None
@@ -149,7 +149,7 @@ def scikit_learn_agrees(case: Case, model: Any) -> str | None:
 
 
 def powers_of_two_are_units(case: Case, model: Any) -> str | None:
-    """2^p X with 2^p max_eps has the same walk and labels."""
+    """2^p X with 2^p max_eps has the same ordering and labels."""
     if _metric(case) == "canberra" or np.abs(case.X.astype(np.float64)).max() > 1e307:
         return None  # distances of up to 2 max |x|, times √d, may be infinite, and smaller ones of 2^p X are not
     limits = [model.max_eps] if np.isfinite(model.max_eps) else []
@@ -170,7 +170,7 @@ def powers_of_two_are_units(case: Case, model: Any) -> str | None:
 
 
 def precomputed_distances_agree(case: Case, model: Any) -> str | None:
-    """A matrix of the same distances has the same walk."""
+    """A matrix of the same distances has the same ordering."""
     if not case.ordinary or _metric(case) not in ("euclidean", "manhattan", "chebyshev") or len(case.X) < 2:
         return None
     other = case.fit(_distances(case), metric="precomputed")
@@ -184,7 +184,7 @@ FAMILY = Family(
     weighted=False,
     most_rows=60,
     laws=(
-        the_walk_follows_the_definition,
+        the_ordering_follows_the_definition,
         the_plot_is_whole,
         a_cut_is_the_rule,
         scikit_learn_agrees,

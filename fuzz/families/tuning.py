@@ -25,9 +25,9 @@ def parameters(rng: Rng, table: Table) -> dict[str, Any]:
     }
 
 
-def _refuses(case: Case, error: KnollError, words: tuple[str, ...]) -> str | None:
-    """Return the words of an error that ordinary data with enough distinct rows should not meet."""
-    if not case.ordinary or any(word in str(error) for word in words):
+def _refuses(case: Case, error: KnollError, phrases: tuple[str, ...]) -> str | None:
+    """Return the message of an error that ordinary data with enough distinct rows should not raise."""
+    if not case.ordinary or any(phrase in str(error) for phrase in phrases):
         return None
     return f"{type(error).__name__}: {error}"
 

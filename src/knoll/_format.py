@@ -45,11 +45,11 @@ def percent(share: float) -> str:
     return f"{min(99, round(100 * share))} %" if share >= 0.1 else f"{100 * share:.2g} %"
 
 
-def share(part: float) -> str:
+def share(fraction: float) -> str:
     """Return a share from nothing to all as whole percent; a small one is never 0 %, one below all never 100 %."""
-    if part <= 0 or part >= 1:
-        return "100 %" if part >= 1 else "0 %"
-    return "< 1 %" if part < 0.005 else "> 99 %" if part >= 0.995 else f"{100 * part:.0f} %"
+    if fraction <= 0 or fraction >= 1:
+        return "100 %" if fraction >= 1 else "0 %"
+    return "< 1 %" if fraction < 0.005 else "> 99 %" if fraction >= 0.995 else f"{100 * fraction:.0f} %"
 
 
 def number(value: float | None, digits: int = 4) -> str:
@@ -140,9 +140,9 @@ class ColumnFormat:
         if self.decimals is None:
             return number(value)
         text = f"{abs(value):,.{self._decimals(value)}f}"
-        whole, _, rest = text.partition(".")
+        whole, _, decimals = text.partition(".")
         separator = self.marks[1:] or ("\u202f" if len(whole) > 5 else "")  # from five digits on
-        text = whole.replace(",", separator) + (f"{self.marks[:1] or '.'}{rest}" if rest else "")
+        text = whole.replace(",", separator) + (f"{self.marks[:1] or '.'}{decimals}" if decimals else "")
         return f"−{text}" if value < 0 and any(digit in text for digit in "123456789") else text
 
     def _decimals(self, value: float) -> int:

@@ -42,7 +42,7 @@ def open(
     source : str, path, sequence of those, or object with `__arrow_c_stream__`
         A file in any format that the command line reads (Parquet, Arrow, NPY, CSV and others), a pattern such as
         "part-*.parquet", or several; their rows follow each other in the order of the names. An Arrow stream is
-        a table or a query of polars, DuckDB or pyarrow, which is asked for its batches in each pass.
+        a table or a query of polars, DuckDB or pyarrow, whose batches are read again in each pass.
     columns : sequence of str, optional
         The columns to read. By default those that hold numbers in the first rows.
     weight : str, optional
@@ -69,8 +69,8 @@ def open(
     >>> bool((model.cluster_centers_ == knoll.KMeans(3, random_state=0).fit(X).cluster_centers_).all())
     True
     """
-    parts = _parts(source, Reading(header=header))
-    with parts[0].open(()) as first:
+    sources = _sources(source, Reading(header=header))
+    with sources[0].open(()) as first:
         names = first.numeric_columns() if columns is None else [str(name) for name in columns]
         names = [name for name in names if name != weight]
         if not names:
@@ -79,9 +79,9 @@ def open(
                 "read, or encode them as numbers."
             )
     wanted = names if weight is None else [*names, weight]
-    for part in parts:
-        part.check(wanted, parts[0].name)
-    return TableBlocks(tuple(parts), tuple(names), weight)
+    for one in sources:
+        one.check(wanted, sources[0].name)
+    return TableBlocks(tuple(sources), tuple(names), weight)
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class TableBlocks:
             yield from self.part(number)
 
     def part(self, number: int) -> Iterator[Any]:
-        """Yield those of one part."""
+        """Yield those of one file."""
         wanted = self.columns if self.weight is None else (*self.columns, self.weight)
         for X in self.parts[number].blocks(wanted):
             yield X if self.weight is None else (X[:, :-1], X[:, -1])
@@ -162,13 +162,13 @@ class _File:
 
 @dataclass(frozen=True)
 class _Stream:
-    """An object that makes an Arrow stream each time it is asked."""
+    """An object that makes a new Arrow stream on each request."""
 
     table: Any
     name: str = "the stream"
 
     def open(self, expected: Sequence[str]) -> Any:
-        """Ask for the first batch."""
+        """Request the first batch."""
         import contextlib
 
         return contextlib.nullcontext(_stream_source(self))
@@ -182,7 +182,7 @@ class _Stream:
         yield from _pieces(_stream_source(self), wanted)
 
 
-def _parts(source: Any, reading: Reading) -> list[Any]:
+def _sources(source: Any, reading: Reading) -> list[Any]:
     """Find the files, or the stream."""
     if hasattr(source, "__arrow_c_stream__"):
         import pyarrow as pa
@@ -244,7 +244,7 @@ def _mapped(path: str) -> NDArray[Any] | None:
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError):
-        return None  # the reader says what is wrong
+        return None  # the reader reports what is wrong
     return array if array.ndim == 2 and array.dtype in (np.float64, np.float32) and array.size else None
 
 

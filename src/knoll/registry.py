@@ -1,6 +1,6 @@
 """The methods, one record each: names, class, cost of a row, and where its proposals and relations are.
 
-Everything that lists methods asks here: `knoll.compare` and its plan, the terminal, the report, `knoll fit`, model
+Everything that lists methods reads it here: `knoll.compare` and its plan, the terminal, the report, `knoll fit`, model
 files. To add a method, write its estimator and its proposer (`knoll.comparison.methods.Proposer`), and add a record.
 Classes are named by dotted paths and imported when they are first needed, so this module imports no estimator.
 """

@@ -449,10 +449,10 @@ def eigengap(eigenvalues: ArrayLike, *, n_samples: int | None = None) -> Selecti
     Parameters
     ----------
     eigenvalues : array-like of shape (m,)
-        The largest eigenvalues of D^-½AD^-½, at least two, in any order: candidates are 1, …, m − 1. Some five to ten
+        The largest eigenvalues of D^-½AD^-½, at least two, in any order: candidates are 1, …, m − 1. About five to ten
         beyond the largest number in question are enough.
     n_samples : int, default=None
-        The number of rows they come from: differences of some n·2⁻⁴⁹ are rounding. None: m.
+        The number of rows they come from: differences of about n·2⁻⁴⁹ are rounding. None: m.
 
     Returns
     -------

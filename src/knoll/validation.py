@@ -187,7 +187,7 @@ def check_points(
         raise BadData(f"{error}{location}") from None
     except TypeError as error:
         raise InvalidType(str(error)) from None
-    points = walkable(points)
+    points = aligned(points)
     values = points if not sparse or isinstance(points, np.ndarray) else points.data[:, None]
     if finite and not _core.all_finite(values, resolve_threads(n_jobs)):
         refuse_not_finite(points, estimator)
@@ -214,14 +214,14 @@ def refuse_lazy(data: Any, name: str, estimator: Any = None) -> None:
         return
     owner = "" if estimator is None else f"{type(estimator).__name__}: "
     others = " and predict the others: predict takes collections" if hasattr(estimator, "predict") else ""
-    some = (
+    sample = (
         f"{name}[::100].compute()"
         if getattr(data, "ndim", 0) and not hasattr(data, "columns")
         else (f"{name}.sample(frac=0.01).compute()")
     )
     raise CostError(
         f"{owner}{name} is a dask collection, and all of it would have to be in memory here. Take a sample, such as "
-        f"{some}{others}."
+        f"{sample}{others}."
     )
 
 
@@ -256,7 +256,7 @@ def refuse_not_finite(points: Any, estimator: Any = None, *, first_row: int = 0,
         raise BadData(f"{str(error).splitlines()[0]}\n{location}") from None
 
 
-def walkable(array: NDArray[Any]) -> NDArray[Any]:
+def aligned(array: NDArray[Any]) -> NDArray[Any]:
     """Copy an array whose elements do not lie on whole multiples of their size (packed records)."""
     if hasattr(array, "flags") and (not array.flags.aligned or any(s % array.itemsize for s in array.strides)):
         return array.copy()
@@ -333,4 +333,4 @@ def check_weights(
         raise BadData(f"{owner}: sample_weight must be {rule}, got {weights[bad[0]]} at row {first_row + bad[0]}.")
     if nonzero and not weights.any():
         raise BadData(f"{owner}: every sample_weight is zero, so no row counts. Give a row a weight > 0.")
-    return walkable(weights)
+    return aligned(weights)

@@ -1,4 +1,4 @@
-"""A real browser, Debian's Chromium without a window, and pages in it that tell what they complain of and ask for."""
+"""A real browser, Debian's Chromium without a window, and pages in it that report their errors and requests."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ def browser():
 
 @pytest.fixture
 def open_file(browser):
-    """Open a file in a window of some size: errors are kept in `complaints`, addresses in `asked`."""
+    """Open a file in a window of some size: errors are kept in `complaints`, addresses in `requested`."""
     contexts = []
 
     def opened(path, screen, **options):
         context = browser.new_context(viewport=screen, **options)
         contexts.append(context)
         page = context.new_page()
-        page.complaints, page.asked = [], []
+        page.complaints, page.requested = [], []
         page.on("console", lambda message: page.complaints.append(message.text) if message.type == "error" else None)
         page.on("pageerror", lambda error: page.complaints.append(str(error)))
         page.on("dialog", lambda dialog: page.complaints.append(dialog.message))
-        page.on("request", lambda request: page.asked.append(request.url))
+        page.on("request", lambda request: page.requested.append(request.url))
         page.goto(path.as_uri())
         return page
 

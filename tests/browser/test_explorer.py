@@ -42,7 +42,7 @@ class Tab:
         return self.page.evaluate(text)
 
     def settle(self):
-        """Wait until nothing is asked and everything is drawn."""
+        """Wait until no request is open and everything is drawn."""
         self.wait(lambda: self.js(f"new Promise((r) => setTimeout(() => r({STORE}.get('busy') === 0), 15))"))
         self.js("new Promise((r) => requestAnimationFrame(() => requestAnimationFrame(r)))")
 
@@ -76,13 +76,13 @@ class Tab:
     def map(self):
         return self.page.query_selector("[data-key=map]").bounding_box()
 
-    def place(self, row):
+    def position(self, row):
         """Return where a row is in the window."""
         x, y = self.js(f"document.querySelector('#knoll').knoll.stage.overlay.place({row})")
         return self.map["x"] + x, self.map["y"] + y
 
     def pixel(self, x, y):
-        """Return the colour of the window at a place."""
+        """Return the colour of the window at a position."""
         file = self.page.screenshot(clip={"x": int(x), "y": int(y), "width": 1, "height": 1})
         return (255 * image.imread(io.BytesIO(file))[0, 0, :3]).astype(int).tolist()
 
@@ -115,11 +115,11 @@ def explore(browser):
         context = browser.new_context(viewport=screen, **options)
         contexts.append(context)
         tab = context.new_page()
-        tab.complaints, tab.asked = [], []
+        tab.complaints, tab.requested = [], []
         tab.on("console", lambda one: tab.complaints.append(one.text) if one.type in ("error", "warning") else None)
         tab.on("pageerror", lambda error: tab.complaints.append(str(error)))
         tab.on("dialog", lambda dialog: tab.complaints.append(dialog.message))
-        tab.on("request", lambda request: tab.asked.append(request.url))
+        tab.on("request", lambda request: tab.requested.append(request.url))
         tab.goto(page.address)
         made = Tab(tab)
         made.server = page
@@ -162,8 +162,8 @@ def plain(session, method, **parameters):
 
 def test_it_opens_from_its_own_origin_alone(iris):
     base = iris.server.address.partition("#")[0]
-    assert all(url.startswith(base) for url in iris.page.asked)
-    assert iris.server.token not in "".join(iris.page.asked)
+    assert all(url.startswith(base) for url in iris.page.requested)
+    assert iris.server.token not in "".join(iris.page.requested)
     assert iris.server.token not in iris.page.url
     np.testing.assert_array_equal(
         iris.labels, plain(iris.server.session, KMeans, n_clusters=3, n_init=2, random_state=0)
@@ -255,43 +255,43 @@ def test_answers_out_of_order_do_not_show(iris, monkeypatch):
 # ---- 2: selections -------------------------------------------------------------------------------------------------
 
 
-def test_a_lasso_selects_what_is_inside_and_the_rest_stays_visible(iris):
-    places = np.array([iris.place(row) for row in range(150)])
+def test_a_lasso_selects_what_is_inside_and_the_others_stay_visible(iris):
+    positions = np.array([iris.position(row) for row in range(150)])
     inside = np.flatnonzero(iris.server.session.labels == iris.server.session.labels[0])
-    (x0, y0), (x1, y1) = places[inside].min(axis=0) - 6, places[inside].max(axis=0) + 6
-    expected = np.flatnonzero(((places > (x0, y0)) & (places < (x1, y1))).all(axis=1))
+    (x0, y0), (x1, y1) = positions[inside].min(axis=0) - 6, positions[inside].max(axis=0) + 6
+    expected = np.flatnonzero(((positions > (x0, y0)) & (positions < (x1, y1))).all(axis=1))
     iris.page.keyboard.press("l")
     iris.drag([(x0, y0), (x1, y0), (x1, y1), (x0, y1), (x0, y0)])
     np.testing.assert_array_equal(iris.selected, expected)
     assert "lasso in" in iris.text(".kx-selection")
     np.testing.assert_array_equal(np.flatnonzero(iris.server.session.state.selection.mask), expected)
     other = next(row for row in range(150) if row not in expected)
-    grey = iris.pixel(*places[other])
+    grey = iris.pixel(*positions[other])
     assert max(grey) - min(grey) < 12  # no colour, but no paper either
     assert max(grey) < 246
     iris.press("Escape")
     assert iris.selected.size == 0
 
 
-@pytest.mark.parametrize("way", ["mouse", "key"])
-def test_a_box_by_mouse_and_by_keys(iris, way):
+@pytest.mark.parametrize("device", ["mouse", "key"])
+def test_a_box_by_mouse_and_by_keys(iris, device):
     box = iris.map
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     iris.press("b")
-    if way == "mouse":
+    if device == "mouse":
         iris.drag([(x, y), (x + 240, y + 120)])
     else:
         iris.press("Space", *["ArrowRight"] * 10, *["ArrowDown"] * 5, "Space")
-    places = np.array([iris.place(row) for row in range(150)])
-    inside = ((places > (x, y)) & (places < (x + 240, y + 120))).all(axis=1)
+    positions = np.array([iris.position(row) for row in range(150)])
+    inside = ((positions > (x, y)) & (positions < (x + 240, y + 120))).all(axis=1)
     assert 3 < inside.sum() < 100
     np.testing.assert_array_equal(iris.selected, np.flatnonzero(inside))
 
 
-@pytest.mark.parametrize("way", ["mouse", "key"])
-def test_a_cluster_of_the_list_selects_its_rows(iris, way):
+@pytest.mark.parametrize("device", ["mouse", "key"])
+def test_a_cluster_of_the_list_selects_its_rows(iris, device):
     first = iris.server.session.answer.plain()["clusters"][1]["label"]
-    if way == "mouse":
+    if device == "mouse":
         iris.click(f"cluster-{first}")
     else:
         iris.press("2")
@@ -301,13 +301,13 @@ def test_a_cluster_of_the_list_selects_its_rows(iris, way):
 # ---- 3 and 4: cluster again, edit ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("way", ["mouse", "key"])
-def test_the_selection_is_clustered_again_by_the_same_judgement(iris, way):
+@pytest.mark.parametrize("device", ["mouse", "key"])
+def test_the_selection_is_clustered_again_by_the_same_judgement(iris, device):
     session = iris.server.session
     rows = [row for row in range(150) if session.labels[row] != session.labels[0] or row < 3]
     session.select(rows=rows)
     iris.follow(session)
-    if way == "mouse":
+    if device == "mouse":
         iris.page.click("[data-key=again]")
     else:
         iris.page.keyboard.press("c")
@@ -326,10 +326,10 @@ def test_the_selection_is_clustered_again_by_the_same_judgement(iris, way):
     )
 
 
-@pytest.mark.parametrize("way", ["mouse", "key"])
-def test_merge_rename_undo_redo(iris, way):
+@pytest.mark.parametrize("device", ["mouse", "key"])
+def test_merge_rename_undo_redo(iris, device):
     session, before = iris.server.session, iris.labels
-    if way == "mouse":
+    if device == "mouse":
         iris.click("cluster-0")
         iris.click("cluster-1", modifiers=["Control"])
         iris.click("merge")
@@ -339,7 +339,7 @@ def test_merge_rename_undo_redo(iris, way):
     merged = np.where(before == 1, 0, before)
     np.testing.assert_array_equal(iris.labels, merged)
     steps = session.history.position
-    if way == "mouse":
+    if device == "mouse":
         iris.click("pen-0")
     else:
         iris.press("n")
@@ -348,11 +348,11 @@ def test_merge_rename_undo_redo(iris, way):
     assert session.history.position == steps + 1
     assert iris.text("[data-key=cluster-0] .kx-name-text") == "<b>u & 1</b>"
     assert "by hand: merged from 0 and 1" in iris.text(".kx-clusters")
-    iris.click("undo") if way == "mouse" else iris.press("u")
+    iris.click("undo") if device == "mouse" else iris.press("u")
     assert iris.text("[data-key=cluster-0] .kx-name-text") == "cluster 0"
-    iris.click("undo") if way == "mouse" else iris.press("Control+z")
+    iris.click("undo") if device == "mouse" else iris.press("Control+z")
     np.testing.assert_array_equal(iris.labels, before)
-    iris.click("redo") if way == "mouse" else iris.press("U")
+    iris.click("redo") if device == "mouse" else iris.press("U")
     np.testing.assert_array_equal(iris.labels, merged)
     assert iris.text(".kx-clusters h2") == "2 clusters"
 
@@ -378,9 +378,9 @@ def test_split_move_and_a_cluster_by_hand(iris):
 # ---- 5 to 8: groups, rows, views, two answers ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("way", ["mouse", "key"])
-def test_a_cluster_is_compared_with_the_rest(iris, way):
-    if way == "mouse":
+@pytest.mark.parametrize("device", ["mouse", "key"])
+def test_a_cluster_is_compared_with_its_complement(iris, device):
+    if device == "mouse":
         iris.click("cluster-0")
         iris.click("portrait")
     else:
@@ -395,10 +395,10 @@ def test_a_cluster_is_compared_with_the_rest(iris, way):
     assert "no p-values" in iris.text("#kx-panel-groups").lower()
 
 
-@pytest.mark.parametrize("way", ["mouse", "key"])
-def test_a_row_says_why_it_is_here(iris, way):
-    if way == "mouse":
-        iris.page.mouse.click(*iris.place(41))
+@pytest.mark.parametrize("device", ["mouse", "key"])
+def test_a_row_reports_why_it_is_here(iris, device):
+    if device == "mouse":
+        iris.page.mouse.click(*iris.position(41))
     else:
         iris.press("f")
         iris.page.keyboard.type("41")
@@ -412,7 +412,7 @@ def test_a_row_says_why_it_is_here(iris, way):
     assert set(map(int, buttons[:5])) <= set(near[1:9].tolist())
 
 
-def test_views_keep_the_rows_and_say_what_they_hide(iris):
+def test_views_keep_the_rows_and_report_what_they_hide(iris):
     for kind in iris.js("document.querySelector('#knoll').knoll.stage.viewBar.kinds"):
         iris.choose("view", kind)
         assert iris.js(f"{STORE}.get('view').kind") == kind
@@ -420,7 +420,7 @@ def test_views_keep_the_rows_and_say_what_they_hide(iris):
     iris.choose("view", "columns")
     iris.choose("Column upwards", "3")
     points = iris.server.session.source.points
-    x, y = np.array([iris.place(row) for row in range(150)]).T
+    x, y = np.array([iris.position(row) for row in range(150)]).T
     assert np.corrcoef(x, points[:, 0])[0, 1] == pytest.approx(1, abs=1e-6)
     assert np.corrcoef(y, points[:, 3])[0, 1] == pytest.approx(-1, abs=1e-6)
     iris.choose("view", "principal")
@@ -474,10 +474,10 @@ def test_morph_leads_from_one_method_to_the_other_and_leaves_no_trace(iris):
 # ---- 9 and 10: filter, take away -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("way", ["mouse", "key"])
-def test_hiding_a_cluster_keeps_the_fit(iris, way):
+@pytest.mark.parametrize("device", ["mouse", "key"])
+def test_hiding_a_cluster_keeps_the_fit(iris, device):
     before = iris.labels
-    if way == "mouse":
+    if device == "mouse":
         iris.click("eye-1")
     else:
         iris.press("2")
@@ -514,15 +514,15 @@ def test_labels_and_script_are_downloaded(iris, tmp_path):
     np.testing.assert_array_equal(replayed["labels"], session.labels)
 
 
-def test_a_frozen_page_shows_without_a_server_and_asks_nobody(iris, browser, tmp_path):
+def test_a_frozen_page_shows_without_a_server_and_makes_no_request(iris, browser, tmp_path):
     iris.press("e")
     with iris.page.expect_download() as download:
         iris.page.click("[data-key=export-page]")
     download.value.save_as(tmp_path / "page.html")
     assert (tmp_path / "page.html").stat().st_size < 5_000_000
     context = browser.new_context(viewport=DESKTOP)
-    page, asked, complaints = context.new_page(), [], []
-    page.on("request", lambda request: asked.append(request.url))
+    page, requested, complaints = context.new_page(), [], []
+    page.on("request", lambda request: requested.append(request.url))
     page.on("console", lambda one: complaints.append(one.text) if one.type == "error" else None)
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.goto((tmp_path / "page.html").as_uri())
@@ -536,7 +536,7 @@ def test_a_frozen_page_shows_without_a_server_and_asks_nobody(iris, browser, tmp
     for kind in ("columns", "separating", "principal"):
         tab.choose("view", kind)
         assert not page.query_selector(".kx-message").is_visible()
-    assert [url for url in asked if not url.startswith(("file:", "blob:", "data:"))] == []
+    assert [url for url in requested if not url.startswith(("file:", "blob:", "data:"))] == []
     assert complaints == []
     context.close()
 
@@ -576,13 +576,13 @@ def test_fingers_draw_and_press(iris, explore):
     touch = """([type, x, y]) => document.querySelector('[data-key=map]').dispatchEvent(new PointerEvent(type, {
       pointerId: 7, pointerType: 'touch', isPrimary: true, button: 0, buttons: 1, clientX: x, clientY: y, bubbles: true,
     }))"""
-    for kind, x, y in (
+    for event, x, y in (
         ("down", 5, 5),
         ("move", 100, 60),
         ("move", box["width"] - 5, box["height"] - 5),
         ("up", box["width"] - 5, box["height"] - 5),
     ):
-        tab.page.evaluate(touch, [f"pointer{kind}", box["x"] + x, box["y"] + y])
+        tab.page.evaluate(touch, [f"pointer{event}", box["x"] + x, box["y"] + y])
     tab.settle()
     assert tab.selected.size == 150
     tab.page.tap("[data-key=tab-clusters]")
@@ -590,7 +590,7 @@ def test_fingers_draw_and_press(iris, explore):
     tab.settle()
     assert tab.selected.size == 0
     tab.page.tap("[data-key=tool-move]")
-    tab.page.touchscreen.tap(*tab.place(20))
+    tab.page.touchscreen.tap(*tab.position(20))
     tab.settle()
     assert "Row " in tab.text("#kx-panel-row h2")
     tab.page.context.close()
@@ -599,13 +599,13 @@ def test_fingers_draw_and_press(iris, explore):
 def test_a_tour_waits_where_motion_is_reduced(iris, explore):
     tab = explore(iris.server.session, reduced_motion="reduce")
     tab.choose("view", "tour")
-    at = tab.place(0)
+    at = tab.position(0)
     tab.page.wait_for_timeout(200)
-    assert tab.place(0) == at
+    assert tab.position(0) == at
     tab.page.focus("[data-key=map]")
     tab.press("t")
     tab.page.wait_for_timeout(200)
-    assert tab.place(0) != at
+    assert tab.position(0) != at
     tab.page.context.close()
 
 
@@ -620,7 +620,7 @@ def test_two_tabs_show_one_state(iris, explore):
     other.page.context.close()
 
 
-def test_a_server_that_stops_in_a_fit_is_told(explore, monkeypatch):
+def test_a_server_that_stops_in_a_fit_is_reported(explore, monkeypatch):
     session = Session.open("iris")
     session.fit("kmeans", n_clusters=3)
     tab = explore(session)
@@ -678,7 +678,7 @@ def test_hostile_names_are_text(explore, tmp_path):
     assert tab.page.complaints == []
 
 
-def test_a_walk_by_keys_is_undone_to_the_start_and_replayed(iris):
+def test_a_session_by_keys_is_undone_to_the_start_and_replayed(iris):
     session, rng = iris.server.session, np.random.default_rng(5)
     first = session.digest
     begin = session.history.position

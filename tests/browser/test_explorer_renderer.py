@@ -18,21 +18,21 @@ STYLE = """
     canvas { display: block; width: 100%; height: 100% }
 """
 
-# Five clusters at known places, drawn by a small generator; `map` is a Plot of them.
-BUILD = """async ({ webgl, rows, spread, columns }) => {
+# Five clusters at known positions, drawn by a small generator; `map` is a Plot of them.
+BUILD = """async ({ webgl, rows, deviation, columns }) => {
   const [{ Plot }, { NOISE }] = [await import("/plot.js"), await import("/paint_gl.js")];
   const host = document.getElementById("map");
-  const places = [[-4, -2], [-2, 2], [0, -2], [2, 2], [4, -2]];
+  const positions = [[-4, -2], [-2, 2], [0, -2], [2, 2], [4, -2]];
   let state = 7;
   const next = () => (state = (Math.imul(state, 1664525) + 1013904223) >>> 0) / 4294967296;
   const made = Array.from({ length: columns }, () => new Float32Array(rows)), labels = new Uint16Array(rows);
   for (let i = 0; i < rows; i++) {
     const c = i % 5;
     labels[i] = c === 4 ? NOISE : c;
-    for (let j = 0; j < columns; j++) made[j][i] = (j < 2 ? places[c][j] : 0) + spread * (next() - 0.5);
+    for (let j = 0; j < columns; j++) made[j][i] = (j < 2 ? positions[c][j] : 0) + deviation * (next() - 0.5);
   }
   window.map = new Plot(host, { webgl });
-  window.places = places;
+  window.positions = positions;
   map.setColumns(made);
   map.setLabels(labels);
   const axis = (at) => Array.from({ length: columns }, (_, j) => (j === at ? 1 : 0));
@@ -60,14 +60,14 @@ SEEN = """() => {
   return found;
 }"""
 
-PLACES = """() => places.map(([x, y]) => map.toHost(x, y))"""
+POSITIONS = """() => positions.map(([x, y]) => map.toHost(x, y))"""
 
 
 @pytest.fixture
 def opened(browser):
     contexts = []
 
-    def open_map(webgl=True, rows=5000, spread=0.8, columns=2, **options):
+    def open_map(webgl=True, rows=5000, deviation=0.8, columns=2, **options):
         context = browser.new_context(viewport={"width": 700, "height": 500}, **options)
         contexts.append(context)
         page = context.new_page()
@@ -78,14 +78,14 @@ def opened(browser):
         def serve(route):
             name = route.request.url.removeprefix(ORIGIN + "/")
             if name in ("", "map.css"):
-                body, kind = (STYLE, "text/css") if name else (PAGE, "text/html")
+                body, media = (STYLE, "text/css") if name else (PAGE, "text/html")
             else:
-                body, kind = (SOURCE / name).read_text(encoding="utf-8"), "text/javascript"
-            route.fulfill(body=body, content_type=kind, headers={"Content-Security-Policy": POLICY})
+                body, media = (SOURCE / name).read_text(encoding="utf-8"), "text/javascript"
+            route.fulfill(body=body, content_type=media, headers={"Content-Security-Policy": POLICY})
 
         page.route("**/*", serve)
         page.goto(ORIGIN + "/")
-        page.painter = page.evaluate(BUILD, {"webgl": webgl, "rows": rows, "spread": spread, "columns": columns})
+        page.painter = page.evaluate(BUILD, {"webgl": webgl, "rows": rows, "deviation": deviation, "columns": columns})
         return page
 
     yield open_map
@@ -94,14 +94,14 @@ def opened(browser):
 
 
 def check_clusters(page, seen, tolerance=2.0):
-    for key, (x, y) in enumerate(page.evaluate(PLACES)):
+    for key, (x, y) in enumerate(page.evaluate(POSITIONS)):
         entry = seen[str(key)]
         assert entry["x"] == pytest.approx(x, abs=tolerance)
         assert entry["y"] == pytest.approx(y, abs=tolerance)
 
 
 @pytest.mark.parametrize("webgl", [True, False])
-def test_each_cluster_is_drawn_at_its_place_in_its_colour(opened, webgl):
+def test_each_cluster_is_drawn_at_its_position_in_its_colour(opened, webgl):
     page = opened(webgl)
     assert page.painter == ("webgl2" if webgl else "canvas2d")
     seen = page.evaluate(SEEN)
@@ -133,7 +133,7 @@ PIXELS = """() => {
 
 @pytest.mark.parametrize("webgl", [True, False])
 def test_the_picture_does_not_depend_on_the_order_of_the_rows(opened, webgl):
-    page = opened(webgl, spread=6.0)
+    page = opened(webgl, deviation=6.0)
     worst, inked = page.evaluate(f"""() => {{
       const pixels = {PIXELS}, before = pixels();
       const labels = map.labels.slice().reverse();
@@ -190,7 +190,7 @@ def test_selected_rows_keep_their_colour_and_others_are_grey(opened, webgl):
 
 
 def test_the_row_at_a_point_is_the_nearest(opened):
-    page = opened(rows=3000, spread=3.0)
+    page = opened(rows=3000, deviation=3.0)
     assert (
         page.evaluate("""() => {
       for (let t = 0; t < 400; t++) {
@@ -212,7 +212,7 @@ def test_the_row_at_a_point_is_the_nearest(opened):
 
 
 def test_the_lasso_is_the_even_odd_rule(opened):
-    page = opened(rows=20000, spread=6.0)
+    page = opened(rows=20000, deviation=6.0)
     assert (
         page.evaluate("""async () => {
       const { evenOdd } = await import("/geometry.js");
@@ -275,4 +275,4 @@ def test_a_million_rows_are_drawn_and_moved_by_a_sample(opened, webgl):
       return map.sample.length;
     }""")
     assert 20000 <= sampled <= 150000
-    check_clusters(page, page.evaluate(SEEN))  # `moving` is still set: the sample has every cluster at its place
+    check_clusters(page, page.evaluate(SEEN))  # `moving` is still set: the sample has every cluster at its position

@@ -38,12 +38,12 @@ HOST = """async (source) => {
 def test_a_cell_of_a_notebook(browser):
     module = pytest.importorskip("knoll.explorer.widget", reason="anywidget is not installed")
     widget = module.ExplorerWidget(knoll.explore("iris", show=False))
-    asked, sent = [], queue.SimpleQueue()
+    messages, sent = [], queue.SimpleQueue()
     widget.send = lambda content, buffers=None: sent.put((content, buffers or []))
     page = browser.new_page()
     complaints: list[str] = []
     page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.expose_function("toKernel", lambda content, buffers: asked.append((content, buffers)))
+    page.expose_function("toKernel", lambda content, buffers: messages.append((content, buffers)))
     page.set_content('<div id="cell"></div>')
     page.add_style_tag(path=WEB / "explorer.css")
     page.evaluate(HOST, (WEB / "explorer.js").read_text(encoding="utf-8"))
@@ -54,8 +54,8 @@ def test_a_cell_of_a_notebook(browser):
         while not done():
             assert time.monotonic() < end, page.inner_text("body")
             page.wait_for_timeout(10)
-            while asked:
-                content, buffers = asked.pop(0)
+            while messages:
+                content, buffers = messages.pop(0)
                 widget._hear(widget, content, [base64.b64decode(one) for one in buffers])
             while not sent.empty():
                 content, buffers = sent.get()

@@ -55,9 +55,9 @@ INK = """(canvas) => {
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("screen", list(SCREENS))
-def test_the_page_fits_asks_for_nothing_and_draws_everything(opened, page_file, screen, scheme):
+def test_the_page_fits_makes_no_request_and_draws_everything(opened, page_file, screen, scheme):
     page = opened(screen, color_scheme=scheme)
-    assert page.asked == [page_file.as_uri()]
+    assert page.requested == [page_file.as_uri()]
     assert page.complaints == []
     assert page.evaluate("document.documentElement.scrollWidth") <= SCREENS[screen]["width"]
     drawn = page.evaluate(f"[...document.querySelectorAll('canvas')].map({INK})")
@@ -67,7 +67,7 @@ def test_the_page_fits_asks_for_nothing_and_draws_everything(opened, page_file, 
     assert len(curves) >= 5
     assert min(curves) > 200
     paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
-    brightness = sum(int(part) for part in paper.removeprefix("rgb(").removesuffix(")").split(","))
+    brightness = sum(int(channel) for channel in paper.removeprefix("rgb(").removesuffix(")").split(","))
     assert (brightness > 600) == (scheme == "light")
 
 
@@ -108,7 +108,7 @@ def test_nothing_else_may_run(opened):
     assert all("Content Security Policy" in complaint for complaint in page.complaints)
 
 
-def told(page):
+def tooltip(page):
     return page.locator("#found").inner_text()
 
 
@@ -119,28 +119,28 @@ def test_a_row_can_be_pointed_at(opened):
     box = canvas.bounding_box()
     for x in range(10, int(box["width"]), 9):  # somewhere on the way there are rows
         page.mouse.move(box["x"] + x, box["y"] + box["height"] / 2)
-        if told(page):
+        if tooltip(page):
             break
-    assert " · " in told(page)
+    assert " · " in tooltip(page)
     assert page.locator(".tip:visible").count() == 1
     page.mouse.move(2, 2)
-    assert told(page) == ""
+    assert tooltip(page) == ""
     assert page.locator(".tip:visible").count() == 0
     assert page.complaints == []
 
 
-def test_the_keyboard_walks_through_the_rows(opened):
+def test_the_keyboard_moves_through_the_rows(opened):
     page = opened()
     page.locator("canvas").nth(1).focus()
     seen = []
     for key in ("ArrowRight", "ArrowRight", "ArrowRight", "ArrowLeft", "End", "Home"):
         page.keyboard.press(key)
-        seen.append(told(page))
+        seen.append(tooltip(page))
     assert seen[0] == seen[5]
     assert seen[1] == seen[3]
     assert len(set(seen)) == 4
     page.keyboard.press("Escape")
-    assert told(page) == ""
+    assert tooltip(page) == ""
     reached = set()
     for _ in range(90):
         page.keyboard.press("Tab")
@@ -151,11 +151,11 @@ def test_the_keyboard_walks_through_the_rows(opened):
 def test_a_row_can_be_found_by_its_name(opened):
     page = opened()
     page.locator("#row").fill(f"{NASTY[1]} 1")
-    assert told(page).startswith(f"{NASTY[1]} 1: ")
+    assert tooltip(page).startswith(f"{NASTY[1]} 1: ")
     page.locator("#row").fill("nobody")
-    assert told(page) == "not among the rows shown"
+    assert tooltip(page) == "not among the rows shown"
     page.locator("#row").fill("")
-    assert told(page) == ""
+    assert tooltip(page) == ""
 
 
 def test_a_cluster_can_be_followed(opened):
@@ -183,13 +183,13 @@ def test_text_can_be_read(opened, scheme):
 
 # the contrast of WCAG 2 between text and what is behind it, shades laid over each other
 CONTRAST = """() => {
-  const parts = (text) => text.match(/[\\d.]+/g).map(Number);
+  const channels = (text) => text.match(/[\\d.]+/g).map(Number);
   const light = (rgb) => {
     const [r, g, b] = rgb.map((v) => v / 255).map((v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
     return 0.2126 * r + 0.7152 * g + 0.0722 * b;
   };
   const paper = (node) => {
-    const [r, g, b, alpha = 1] = parts(getComputedStyle(node).backgroundColor);
+    const [r, g, b, alpha = 1] = channels(getComputedStyle(node).backgroundColor);
     if (alpha === 1) return [r, g, b];
     const under = paper(node.parentElement);
     return [r, g, b].map((v, i) => alpha * v + (1 - alpha) * under[i]);
@@ -201,7 +201,7 @@ CONTRAST = """() => {
   for (const name of names) {
     const node = document.querySelector(name);
     if (!node) continue;
-    const ink = parts(getComputedStyle(node).color).slice(0, 3);
+    const ink = channels(getComputedStyle(node).color).slice(0, 3);
     const [a, b] = [light(ink), light(paper(node))].sort((x, y) => y - x);
     found[name] = (a + 0.05) / (b + 0.05);
   }

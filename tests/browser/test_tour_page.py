@@ -26,7 +26,7 @@ def test_the_page_fits_and_is_quiet(opened, screen, scheme):
     widths = page.evaluate("[...document.images].map((image) => [image.naturalWidth, image.clientWidth])")
     assert all(natural > 0 and 200 < shown <= SCREENS[screen]["width"] for natural, shown in widths)
     paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
-    brightness = sum(int(part) for part in paper.removeprefix("rgb(").removesuffix(")").split(","))
+    brightness = sum(int(channel) for channel in paper.removeprefix("rgb(").removesuffix(")").split(","))
     assert (brightness > 600) == (scheme == "light")
     source = page.evaluate("document.images[1].currentSrc === document.images[1].src")
     assert source == (scheme == "light")  # dark pictures are shown in the dark
@@ -61,10 +61,10 @@ CONTRAST = """() => {
 }"""
 
 
-def places(page, player):
-    """Which frame is shown, by the slider and by the words."""
-    words = page.locator(f"{player} output").inner_text()
-    return int(page.locator(f"{player} input").input_value()), int(words.split(" of ")[0]) - 1
+def frames_shown(page, player):
+    """Which frame is shown, by the slider and by the text."""
+    text = page.locator(f"{player} output").inner_text()
+    return int(page.locator(f"{player} input").input_value()), int(text.split(" of ")[0]) - 1
 
 
 def ink(page, player):
@@ -81,33 +81,33 @@ def test_a_player_obeys(opened, player):
     page.locator(player).scroll_into_view_if_needed()
     back, play, on = (page.locator(f"{player} button").nth(i) for i in range(3))
     last = int(page.locator(f"{player} input").get_attribute("max"))
-    assert places(page, player) == (0, 0)
+    assert frames_shown(page, player) == (0, 0)
     first = ink(page, player)
     back.click()  # nowhere to go back to
-    assert places(page, player) == (0, 0)
+    assert frames_shown(page, player) == (0, 0)
     page.locator(player).focus()
     page.keyboard.press("End")
-    assert places(page, player) == (last, last)
+    assert frames_shown(page, player) == (last, last)
     assert ink(page, player) != first
     page.keyboard.press("ArrowLeft")
-    assert places(page, player) == (last - 1, last - 1)
+    assert frames_shown(page, player) == (last - 1, last - 1)
     page.keyboard.press("Home")
     assert ink(page, player) == first  # stepping back leads to the same picture
     on.click()
     on.click()
     back.click()
-    assert places(page, player) == (1, 1)
+    assert frames_shown(page, player) == (1, 1)
     page.locator(f"{player} input").fill(str(last // 2))
-    assert places(page, player) == (last // 2, last // 2)
+    assert frames_shown(page, player) == (last // 2, last // 2)
     page.locator(player).focus()
     page.keyboard.press("Space")
     assert play.inner_text() == "Pause"
     page.wait_for_function(f"document.querySelector('{player} input').value > {last // 2}")
     page.keyboard.press("Space")
     assert play.inner_text() == "Play"
-    stopped = places(page, player)
+    stopped = frames_shown(page, player)
     page.wait_for_timeout(400)
-    assert places(page, player) == stopped
+    assert frames_shown(page, player) == stopped
     assert page.complaints == []
 
 
@@ -119,9 +119,9 @@ def test_playing_ends_at_the_end_and_begins_anew(opened):
     play = page.locator(f"{player} button").nth(1)
     play.click()
     page.wait_for_function(f"document.querySelectorAll('{player} button')[1].textContent === 'Play'")
-    assert places(page, player) == (last, last)
+    assert frames_shown(page, player) == (last, last)
     play.click()
-    assert places(page, player)[0] < last
+    assert frames_shown(page, player)[0] < last
     play.click()
 
 
@@ -131,7 +131,7 @@ def test_reduced_motion_is_respected(opened):
     assert page.evaluate("getComputedStyle(document.documentElement).scrollBehavior") == "auto"
     page.locator(f"{player} button").nth(1).click()
     page.wait_for_timeout(900)  # three frames at the usual pace
-    assert places(page, player) == (0, 0)
+    assert frames_shown(page, player) == (0, 0)
 
 
 def test_nothing_moves_by_itself(opened):

@@ -54,9 +54,9 @@ INK = """(canvas) => {
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("screen", list(SCREENS))
-def test_the_page_fits_asks_for_nothing_and_draws_everything(opened, page_file, screen, scheme):
+def test_the_page_fits_makes_no_request_and_draws_everything(opened, page_file, screen, scheme):
     page = opened(screen, color_scheme=scheme)
-    assert page.asked == [page_file.as_uri()]
+    assert page.requested == [page_file.as_uri()]
     assert page.complaints == []
     assert page.evaluate("document.documentElement.scrollWidth") <= SCREENS[screen]["width"]
     drawn = page.evaluate(f"[...document.querySelectorAll('canvas')].map({INK})")

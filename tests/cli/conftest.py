@@ -15,8 +15,8 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture(scope="session")
 def knoll(warm_knoll) -> Run:
-    def run(*words: object, **options: object) -> subprocess.CompletedProcess[str]:
-        command = [*warm_knoll, *map(str, words)]
+    def run(*args: object, **options: object) -> subprocess.CompletedProcess[str]:
+        command = [*warm_knoll, *map(str, args)]
         return subprocess.run(command, capture_output=True, text=True, timeout=300, **options)
 
     return run
@@ -26,8 +26,8 @@ def knoll(warm_knoll) -> Run:
 def call(capsys):
     """Run the command line in this process: (exit code, stdout, stderr)."""
 
-    def run(*words):
-        code = main([str(word) for word in words])
+    def run(*args):
+        code = main([str(arg) for arg in args])
         return code, *capsys.readouterr()
 
     return run

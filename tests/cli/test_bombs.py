@@ -84,10 +84,10 @@ def h5ad(rows: int, names: int, form: str = "array") -> bytes:
 
 
 NUMBERS = pa.table({"x": np.zeros(ROWS), "y": np.arange(ROWS, dtype=np.float64)})
-ROOM = r"data unpacks to more than \S+ GB, half of the memory that is free. Take fewer rows, or the columns you need."
+LARGE = r"data unpacks to more than \S+ GB, half of the memory that is free. Take fewer rows, or the columns you need."
 TIMES = "data unpacks to more than 300 times its size, which no table does. If it is one, unpack it first."
 BOMBS = {
-    "parquet-rows": (claiming(parquet(NUMBERS), HUGE), ROOM),
+    "parquet-rows": (claiming(parquet(NUMBERS), HUGE), LARGE),
     "feather-rows": (lying(feather(NUMBERS), ROWS, HUGE), "data is damaged: "),
     "feather-plain-rows": (lying(feather(NUMBERS, "uncompressed"), ROWS, HUGE), "data is damaged: "),
     "feather-buffer": (lying(feather(NUMBERS), 8 * ROWS, 1 << 40), "data is damaged: "),
@@ -103,10 +103,10 @@ BOMBS = {
 }
 
 
-@pytest.mark.parametrize("kind", BOMBS)
-def test_a_file_that_claims_too_much_is_refused(tmp_path, monkeypatch, kind):
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_a_file_that_claims_too_much_is_refused(tmp_path, monkeypatch, bomb):
     monkeypatch.chdir(tmp_path)
-    content, message = BOMBS[kind]
+    content, message = BOMBS[bomb]
     (tmp_path / "data").write_bytes(content)
     before = peak_memory()
     with pytest.raises(BadData, match=message) as caught:
@@ -122,11 +122,11 @@ def test_names_of_rows_that_are_not_there_are_not_read(tmp_path):
     assert peak_memory() < before + (1 << 28)
 
 
-@pytest.mark.parametrize("kind", [name for name in BOMBS if name.startswith("feather")])
-def test_predict_is_as_careful(tmp_path, monkeypatch, capsys, kind):
+@pytest.mark.parametrize("bomb", [name for name in BOMBS if name.startswith("feather")])
+def test_predict_is_as_careful(tmp_path, monkeypatch, capsys, bomb):
     """It reads in pieces: each must fit."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "data").write_bytes(BOMBS[kind][0])
+    (tmp_path / "data").write_bytes(BOMBS[bomb][0])
     knoll.save(knoll.KMeans(2, random_state=0).fit(np.array([[0.0, 0.0], [1.0, 5.0], [9.0, 9.0]])), "m.knoll")
     assert main(["predict", "m.knoll", "data", "--out", "labels.csv"]) == 2
     output = capsys.readouterr().err
@@ -137,7 +137,7 @@ def test_predict_is_as_careful(tmp_path, monkeypatch, capsys, kind):
 
 @pytest.mark.parametrize("compression", ["zstd", "lz4"])
 def test_a_true_bomb_of_feather(tmp_path, monkeypatch, compression):
-    """Zeros pack well: what they unpack to is told by the file, and added up over its batches."""
+    """Zeros pack well: the file records what they unpack to, and added up over its batches."""
     table = pa.table({"x": np.zeros(1 << 20)})
     (tmp_path / "data").write_bytes(feather(table, compression))
     monkeypatch.setattr(limits, "free_memory", lambda: 1 << 23)
@@ -150,7 +150,7 @@ def test_a_true_bomb_of_feather(tmp_path, monkeypatch, compression):
 
 @pytest.mark.parametrize("write", [parquet, feather])
 def test_rows_that_take_no_bytes_are_a_bomb(tmp_path, monkeypatch, write):
-    """The question of gzip and NPZ, asked of what the file says about itself: nothing is unpacked."""
+    """The check of gzip and NPZ, on what the file claims about itself: nothing is unpacked."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(limits, "_BOMB", (1 << 20, 300))
     (tmp_path / "data").write_bytes(write(pa.table({"x": np.zeros(1 << 20), "y": np.ones(1 << 20)})))
@@ -180,7 +180,7 @@ def test_a_table_is_in_memory_once_beside_its_file(tmp_path, write):
 
 
 def test_texts_that_are_kept_once_are_not_written_out(tmp_path, monkeypatch):
-    """A long text on many rows takes little room in a file of columns; only who asks for it has it unfolded."""
+    """A long text on many rows takes little room in a file of columns; it is unfolded on request alone."""
     table = pa.table({"x": np.arange(300.0), "long": pa.array(["y" * 10**6] * 300)})
     for content in (parquet(table), feather(table.set_column(1, "long", table["long"].dictionary_encode()))):
         (tmp_path / "data").write_bytes(content)
@@ -213,11 +213,11 @@ def test_columns_within_columns_are_left_out_unread(tmp_path):
 
 def test_categories(tmp_path):
     """Texts kept once are texts, whatever the file calls them, and may be ids or classes."""
-    kinds = pa.array(["a", "b", None, "a"]).dictionary_encode()
+    codes = pa.array(["a", "b", None, "a"]).dictionary_encode()
     slips = pa.array(["1", "2", "x", *["3"] * 20]).dictionary_encode()
     levels = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0, 1]), pa.array([1.5, 2.5]))
     for write in (parquet, feather):
-        (tmp_path / "data").write_bytes(write(pa.table({"x": [1, 2, 3, 4], "kind": kinds, "level": levels})))
+        (tmp_path / "data").write_bytes(write(pa.table({"x": [1, 2, 3, 4], "kind": codes, "level": levels})))
         read = read_table(tmp_path / "data", truth="kind")
         assert read.truth.tolist() == ["a", "b", None, "a"]
         if write is feather:  # Parquet may forget that they are categories
@@ -238,16 +238,16 @@ def test_two_columns_of_one_name_are_reported(tmp_path, write):
 
 
 @pytest.mark.parametrize(
-    "words",
+    "args",
     [
         ("fit", "kmeans", "data", "--out", "f.knoll"),
         ("compare", "data", "--out", "found"),
         ("relate", "data"),
         ("predict", "m.knoll", "data", "--out", "labels.csv"),
     ],
-    ids=lambda words: words[0],
+    ids=lambda args: args[0],
 )
-def test_every_command_asks_before_it_unpacks(tmp_path, monkeypatch, capsys, words):
+def test_every_command_checks_before_it_unpacks(tmp_path, monkeypatch, capsys, args):
     """Equal numbers pack to a thousandth of their size; only `predict`, which reads in pieces, takes the file."""
     monkeypatch.chdir(tmp_path)
     rows = 1 << 20
@@ -256,13 +256,13 @@ def test_every_command_asks_before_it_unpacks(tmp_path, monkeypatch, capsys, wor
         for _ in range(5):
             writer.write_table(group)
     knoll.save(knoll.KMeans(1, random_state=0).fit(np.array([[0.0, 0.0], [1.0, 5.0]])), "m.knoll")
-    if words[0] == "predict":
+    if args[0] == "predict":
         monkeypatch.setattr("knoll.tables.limits.free_memory", lambda: 1 << 24)
     before = peak_memory()
-    code = main(list(words))
+    code = main(list(args))
     assert peak_memory() < before + (1 << 27)
     output = capsys.readouterr().err
-    if words[0] == "predict":
+    if args[0] == "predict":
         assert code == 0, output
         assert (tmp_path / "labels.csv").read_bytes().count(b"\n") == 5 * rows + 1
     else:

@@ -1,4 +1,4 @@
-"""The files of ``knoll compare``: all of them, telling the same, and the same again."""
+"""The files of ``knoll compare``: all of them, with the same content, and the same again."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_the_labels_have_a_column_for_each_method(results):
     assert adjusted_rand_score(truth, labels["gaussian-mixture"].to_numpy()) == 1.0
 
 
-def test_the_summary_tells_what_the_labels_hold(results):
+def test_the_summary_reports_what_the_labels_hold(results):
     summary = json.loads((results / "summary.json").read_text())
     labels = pyarrow.parquet.read_table(results / "labels.parquet")
     for method, output in summary["candidates"].items():
@@ -74,10 +74,10 @@ def test_the_models_label_the_table_as_the_labels_do(results, table, call):
 
 def test_the_same_command_again_writes_the_same(results, table, tmp_path, call):
     command = json.loads((results / "summary.json").read_text())["command"]
-    words = command.split()
-    assert words[:3] == ["knoll", "compare", str(table)]
-    words[words.index("--out") + 1] = str(tmp_path / "again")
-    code, _, _ = call(*words[1:], "--jobs", 1, "--quiet")
+    args = command.split()
+    assert args[:3] == ["knoll", "compare", str(table)]
+    args[args.index("--out") + 1] = str(tmp_path / "again")
+    code, _, _ = call(*args[1:], "--jobs", 1, "--quiet")
     assert code == 0
     assert (tmp_path / "again" / "labels.parquet").read_bytes() == (results / "labels.parquet").read_bytes()
 
@@ -92,8 +92,8 @@ def without_times(output):
 
 def test_the_same_seed_gives_the_same_bytes_for_any_number_of_threads(table, tmp_path, call):
     for jobs in (1, 2):
-        words = ("--out", tmp_path / str(jobs), "--jobs", jobs, "--format", "csv", "--k", "2..4", "--quiet")
-        assert call("compare", table, *words) == (0, "", "")
+        args = ("--out", tmp_path / str(jobs), "--jobs", jobs, "--format", "csv", "--k", "2..4", "--quiet")
+        assert call("compare", table, *args) == (0, "", "")
     one, two = (tmp_path / "1", tmp_path / "2")
     assert (one / "labels.csv").read_bytes() == (two / "labels.csv").read_bytes()
     output = [without_times(json.loads((out / "summary.json").read_text())) for out in (one, two)]

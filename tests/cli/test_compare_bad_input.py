@@ -1,4 +1,4 @@
-"""What bad tables get from ``knoll compare``: one line that says what and what to do, exit 2, and no file at all."""
+"""What bad tables get from ``knoll compare``: one line: what is wrong and what to do; exit 2, and no file."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ WIDE = 10**6
 def refused(tmp_path, call):
     """Write a file, run the command on it, and return the line of the refusal."""
 
-    def run(content, *words, name="data.csv"):
+    def run(content, *args, name="data.csv"):
         path = tmp_path / "in" / name
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        code, text, errors = call("compare", path, "--out", tmp_path / "out", "--quiet", *QUICK, *words)
+        code, text, errors = call("compare", path, "--out", tmp_path / "out", "--quiet", *QUICK, *args)
         assert (code, text) == (2, "")
         assert errors.startswith("knoll: ")
         assert errors.count("\n") == 1
@@ -205,26 +205,26 @@ BOMBS = {
 }
 
 
-@pytest.mark.parametrize("kind", BOMBS)
-def test_a_decompression_bomb(refused, monkeypatch, kind):
-    """The size at which a file is looked at as a bomb is lowered, so that the test needs no gigabyte."""
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_a_decompression_bomb(refused, monkeypatch, bomb):
+    """The size at which a file counts as a bomb is lowered, so that the test needs no gigabyte."""
     monkeypatch.setattr(limits, "_BOMB", (1 << 20, 300))
-    assert refused(BOMBS[kind]) == (
+    assert refused(BOMBS[bomb]) == (
         "data.csv unpacks to more than 300 times its size, which no table does. If it is one, unpack it first."
     )
     monkeypatch.setattr(limits, "_BOMB", (1 << 40, 300))
     monkeypatch.setattr(limits, "free_memory", lambda: 1 << 21)
-    assert refused(BOMBS[kind]) == (
+    assert refused(BOMBS[bomb]) == (
         "data.csv unpacks to more than 0.001 GB, half of the memory that is free. "
         "Take fewer rows, or the columns you need."
     )
 
 
-def test_bombs_of_other_kinds(refused, monkeypatch):
+def test_other_bombs(refused, monkeypatch):
     monkeypatch.setattr(limits, "_BOMB", (1 << 20, 300))
     sink = io.BytesIO()
-    with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as parts:
-        parts.writestr("X.npy", npy(np.zeros((2**18, 2))))
+    with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("X.npy", npy(np.zeros((2**18, 2))))
     assert "unpacks to more than 300 times its size" in refused(sink.getvalue(), name="data.npz")
     monkeypatch.setattr(limits, "free_memory", lambda: 1 << 21)
     assert "half of the memory that is free" in refused(parquet(x=np.zeros(2**18)), name="data.parquet")
@@ -239,10 +239,10 @@ def test_an_array_that_claims_to_be_huge(refused):
 
 
 def test_too_little_for_any_method_is_reported(tmp_path, call):
-    """When no method can be fitted there is nothing to write, and each says why."""
+    """When no method can be fitted there is nothing to write, and each gives the reason."""
     (tmp_path / "data.csv").write_text("x,y\n" + "".join(f"{x},{y}\n" for x, y in two_groups()))
-    words = ("--quiet", "--methods", "dbscan", "--set", "dbscan.metric=precomputed")
-    code, _, errors = call("compare", tmp_path / "data.csv", "--out", tmp_path / "out", *words)
+    args = ("--quiet", "--methods", "dbscan", "--set", "dbscan.metric=precomputed")
+    code, _, errors = call("compare", tmp_path / "data.csv", "--out", tmp_path / "out", *args)
     assert code == 2
     assert errors.startswith("knoll: no method found two clusters in most of the rows (dbscan: ")
     assert "120" in errors

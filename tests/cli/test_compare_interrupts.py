@@ -42,7 +42,7 @@ def press(target, name, monkeypatch, *, times=1):
 
 
 def kept(out):
-    """The methods of whose answers labels, models, report and summary tell alike."""
+    """The methods whose answers labels, models, report and summary share."""
     labels = pyarrow.parquet.read_table(out / "labels.parquet").column_names
     summary = json.loads((out / "summary.json").read_text())
     methods = [name for name in compared() if name in labels]
@@ -88,7 +88,7 @@ def test_ctrl_c_in_any_stage_keeps_what_is_fitted(table, tmp_path, monkeypatch, 
 @pytest.mark.parametrize(
     ("module", "name"),
     [("knoll.cli._results", "_exchange"), ("knoll.cli._compare_terminal", "print_result")],
-    ids=["moving", "telling"],
+    ids=["moving", "reporting"],
 )
 def test_ctrl_c_when_all_is_written_takes_nothing_back(table, tmp_path, monkeypatch, call, module, name):
     press(importlib.import_module(module), name, monkeypatch)
@@ -116,12 +116,12 @@ def interrupting(after):
     run = engine.compare
 
     def compare(*args, progress, **options):
-        def tell(event):
+        def on_event(event):
             progress(event)
             if event.method == after:
                 signal.raise_signal(signal.SIGINT)
 
-        return run(*args, progress=tell, **options)
+        return run(*args, progress=on_event, **options)
 
     return compare
 
@@ -143,11 +143,11 @@ def test_ctrl_c_twice_means_it(table, tmp_path, monkeypatch, call):
 
 
 def test_ctrl_c_in_a_process_of_its_own(tmp_path):
-    """A true signal while a fit runs: the answers so far are written, and the exit code says why there are no more."""
+    """A true signal while a fit runs: the answers so far are written, and the exit code is that of an interrupt."""
     X = np.random.default_rng(0).normal(size=(2000, 4))
     np.save(tmp_path / "x.npy", X)
-    words = [sys.executable, "-m", "knoll", "compare", "x.npy", "--methods", "kmeans,spectral,mean-shift", "--exact"]
-    run = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    args = [sys.executable, "-m", "knoll", "compare", "x.npy", "--methods", "kmeans,spectral,mean-shift", "--exact"]
+    run = subprocess.Popen(args, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     for line in run.stderr:
         if "spectral clustering: " in line:
             break

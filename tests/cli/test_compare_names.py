@@ -10,7 +10,7 @@ import pytest
 QUICK = ("--methods", "kmeans,gmm", "--k", "3", "--budget", "5")
 
 
-def test_names_are_in_every_place(table, tmp_path, call):
+def test_names_are_in_every_output(table, tmp_path, call):
     out = tmp_path / "out"
     code, text, _ = call("compare", table, "--id", "name", "--out", out, "--names", '0=Small,"2=Large, old"', *QUICK)
     assert code == 0

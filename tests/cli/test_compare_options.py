@@ -1,4 +1,4 @@
-"""The words after ``knoll compare``: what they become, and what a wrong one gets."""
+"""The args after ``knoll compare``: what they become, and what a wrong one gets."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from knoll.cli._compare_options import parse_methods, parse_numbers, parse_setti
 QUICK = ("--methods", "kmeans,gmm,dbscan", "--k", "2..4", "--budget", "5")
 
 
-def test_words_become_values():
+def test_settings_become_values():
     assert parse_methods(None) is None
     assert parse_methods("gmm, kmeans") == ["gaussian-mixture", "kmeans"]
     assert parse_numbers("2..4") == [2, 3, 4]
     assert parse_numbers("2,8, 4") == [2, 4, 8]
     assert parse_numbers("3-5") == [3, 4, 5]
-    given = parse_settings(("dbscan.eps=0.5", "gmm.n_init=2", "dbscan.metric=cityblock", "kmeans.tol=none"))
-    assert given == {
+    settings = parse_settings(("dbscan.eps=0.5", "gmm.n_init=2", "dbscan.metric=cityblock", "kmeans.tol=none"))
+    assert settings == {
         "dbscan": {"eps": 0.5, "metric": "cityblock"}, "gaussian-mixture": {"n_init": 2}, "kmeans": {"tol": None},
     }  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("args", "message"),
     [
         (["--k", "many"], "--k takes a range such as 2..15, or numbers such as 2,4,8, got 'many'."),
         (
@@ -65,8 +65,8 @@ def test_words_become_values():
         (["--columns", "name"], "column 'name' cannot be used: an identifier, a different text in every row."),
     ],
 )
-def test_a_mistake_is_one_line_and_leaves_nothing(table, tmp_path, call, words, message):
-    code, text, errors = call("compare", table, "--out", tmp_path / "deep" / "out", "--quiet", *words)
+def test_a_mistake_is_one_line_and_leaves_nothing(table, tmp_path, call, args, message):
+    code, text, errors = call("compare", table, "--out", tmp_path / "deep" / "out", "--quiet", *args)
     assert (code, text) == (2, "")
     assert message in errors
     assert errors.count("\n") == 1
@@ -76,8 +76,8 @@ def test_a_mistake_is_one_line_and_leaves_nothing(table, tmp_path, call, words, 
 def test_a_column_with_a_comma_in_its_name_is_quoted(tmp_path, call):
     lines = ['"a, b",c,d', *(f"{i % 7},{i % 5},{i}" for i in range(30))]
     (tmp_path / "x.csv").write_text("\n".join(lines) + "\n")
-    words = ["--columns", '"a, b", d', "--out", tmp_path / "out", "--methods", "kmeans", "--k", "2", "--quiet"]
-    assert call("compare", tmp_path / "x.csv", *words) == (0, "", "")
+    args = ["--columns", '"a, b", d', "--out", tmp_path / "out", "--methods", "kmeans", "--k", "2", "--quiet"]
+    assert call("compare", tmp_path / "x.csv", *args) == (0, "", "")
     assert json.loads((tmp_path / "out" / "summary.json").read_text())["data"]["columns"] == ["a, b", "d"]
 
 
@@ -103,7 +103,7 @@ def test_a_method_that_fails_is_reported_and_the_others_stay(table, tmp_path, ca
 
 
 @pytest.mark.parametrize(
-    ("words", "offered"),
+    ("args", "offered"),
     [
         ("knoll com", "plain,compare"),
         ("knoll compare my-da", "file,my-da"),
@@ -111,9 +111,9 @@ def test_a_method_that_fails_is_reported_and_the_others_stay(table, tmp_path, ca
         ("knoll compare --tr", "plain,--truth"),
     ],
 )
-def test_the_shell_completes(knoll, words, offered):
-    ask = {"_KNOLL_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
-    assert knoll(env={**os.environ, **ask}).stdout.splitlines() == [offered]
+def test_the_shell_completes(knoll, args, offered):
+    environment = {"_KNOLL_COMPLETE": "bash_complete", "COMP_WORDS": args, "COMP_CWORD": str(len(args.split()) - 1)}
+    assert knoll(env={**os.environ, **environment}).stdout.splitlines() == [offered]
 
 
 def test_the_plan_is_printed_before_the_work(tmp_path, call):
@@ -125,5 +125,5 @@ def test_the_plan_is_printed_before_the_work(tmp_path, call):
     assert code == 0
     assert (
         "  plan: parameters are chosen on 2000 rows\n    kmeans: all rows\n"
-        "    spectral: sample of 2000, the rest by predict\n"
+        "    spectral: sample of 2000, the others by predict\n"
     ) in text

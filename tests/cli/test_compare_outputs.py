@@ -14,7 +14,7 @@ from knoll.exceptions import ModelFileError
 QUICK = ("--methods", "kmeans,gmm,dbscan", "--k", "2..4", "--budget", "5")
 
 
-def test_older_results_are_not_replaced_unless_that_is_asked_for(table, tmp_path, call):
+def test_older_results_are_not_replaced_unless_that_is_requested(table, tmp_path, call):
     out = tmp_path / "out"
     out.mkdir()
     (out / "labels.parquet").write_text("mine")
@@ -117,8 +117,8 @@ def test_a_full_disk_leaves_nothing(table, tmp_path):
         "resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, 30_000)); sys.exit(main(sys.argv[1:]))"
     )
     out = tmp_path / "deep" / "out"
-    words = ["compare", str(table), "--out", str(out), "--quiet", *QUICK]
-    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, timeout=120)
+    args = ["compare", str(table), "--out", str(out), "--quiet", *QUICK]
+    done = subprocess.run([sys.executable, "-c", code, *args], capture_output=True, text=True, timeout=120)
     assert done.returncode == 2, done.stderr
     assert done.stderr == f"knoll: cannot write {out}: File too large. Choose another path with --out.\n"
     assert os.listdir(tmp_path) == []

@@ -1,4 +1,4 @@
-"""The page of a comparison: what it says is what was found, and what comes from the table stays text."""
+"""The page of a comparison: what it shows is what was found, and what comes from the table stays text."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_everything_is_on_the_page(read, found):
     assert all(b - a <= 1 for a, b in zip(read.headings, read.headings[1:]))
 
 
-def test_every_picture_has_words(read):
+def test_every_picture_has_a_text(read):
     drawn = [attrs for tag, attrs in read.tags if attrs.get("role") == "img"]
     assert len(drawn) >= 7
     assert all(len(attrs["aria-label"]) > 20 for attrs in drawn)
@@ -119,7 +119,7 @@ def test_the_policy_lets_its_own_script_and_style_alone(html, read):
     assert rules["default-src"] == "'none'"
     assert set(rules) == {"default-src", "script-src", "style-src", "base-uri", "form-action"}
     for tag, source in (("script", rules["script-src"]), ("style", rules["style-src"])):
-        (text,) = ("".join(data) for kind, attrs, data in read.scripts if kind == tag and attrs == {})
+        (text,) = ("".join(data) for name, attrs, data in read.scripts if name == tag and attrs == {})
         assert source == f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
@@ -136,7 +136,7 @@ def test_the_points_are_plain_data(read, found, points):
     assert max(data["x"]) <= data["fine"]
 
 
-def test_a_method_without_an_answer_says_why(found, points):
+def test_a_method_without_an_answer_reports_why(found, points):
     fewer = {name: one for name, one in found.candidates.items() if name != "spectral"}
     lame = replace(found, candidates=fewer, failures=(Failure("spectral", "the <b>graph</b> fell apart", 1.0),))
     lame = replace(lame, recommendation=replace(found.recommendation, method="kmeans"))
@@ -146,7 +146,7 @@ def test_a_method_without_an_answer_says_why(found, points):
 
 @pytest.mark.parametrize("verdict", ["none", "unclear", "clusters"])
 @pytest.mark.parametrize("level", ["a guess", "likely", "clear"])
-def test_verdict_and_confidence_are_said_first(found, points, verdict, level):
+def test_verdict_and_confidence_come_first(found, points, verdict, level):
     advice = replace(found.recommendation, verdict=verdict, level=level, confidence=0.4321)
     text = comparison_page(replace(found, recommendation=advice), points, name="x", seconds=0.0)
     card = text[text.index('<section id="recommendation"') : text.index("<nav")]
@@ -159,16 +159,16 @@ def test_verdict_and_confidence_are_said_first(found, points, verdict, level):
 
 def test_other_answers_are_listed(found, points):
     other = found.candidates["kmeans"]
-    for defensible, words in ((True, "Several answers are defensible:"), (False, "The next best answers:")):
-        some = (Alternative(other, defensible, "finer", 0.5),)
-        advice = replace(found.recommendation, alternatives=some)
+    for defensible, args in ((True, "Several answers are defensible:"), (False, "The next best answers:")):
+        alternatives = (Alternative(other, defensible, "finer", 0.5),)
+        advice = replace(found.recommendation, alternatives=alternatives)
         text = comparison_page(replace(found, recommendation=advice), points, name="x", seconds=0.0)
-        assert words in text
-        words = (
+        assert args in text
+        args = (
             f"A finer one: k-means, {other.n_clusters} clusters; expected agreement with the true clusters "
             f"{other.expected:.2f}; adjusted Rand index with the recommended one 0.50."
         )
-        assert f"<b>alternative-1</b>. {words}" in text
+        assert f"<b>alternative-1</b>. {args}" in text
 
 
 def test_a_large_table_is_a_small_page():
@@ -250,7 +250,7 @@ def test_a_curve():
     assert chart(empty) == {}
 
 
-def test_long_names_are_cut_to_what_tells_them_apart():
+def test_long_names_are_cut_to_what_distinguishes_them():
     long = [f"average number of purchases per month in region {j} (seasonally adjusted)" for j in range(12)]
     assert _short(long)[:2] == ["…0 (seasonally adjusted)", "…1 (seasonally adjusted)"]
     assert len(set(_short(long))) == 12

@@ -1,4 +1,4 @@
-"""What ``knoll compare`` says: its table, its recommendation, its progress, and what it asks."""
+"""What ``knoll compare`` prints: its table, its recommendation, its progress, and its prompts."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def test_without_a_file_a_real_table_is_taken(tmp_path, call):
 def test_a_bar_on_a_terminal(table, tmp_path, warm_knoll):
     """On a terminal the progress is one live line, which is gone at the end."""
     reader, writer = os.openpty()
-    words = [*warm_knoll, "compare", str(table), "--out", str(tmp_path / "out"), *QUICK]
-    done = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=writer, env={**os.environ, "TERM": "xterm"})
+    args = [*warm_knoll, "compare", str(table), "--out", str(tmp_path / "out"), *QUICK]
+    done = subprocess.Popen(args, stdout=subprocess.PIPE, stderr=writer, env={**os.environ, "TERM": "xterm"})
     os.close(writer)
     shown = b""
     try:
@@ -101,11 +101,11 @@ def test_a_sample_is_reported_with_its_certificate(tmp_path, call):
     """The column of rows that were fitted stands there only if some were not."""
     rows = np.random.default_rng(0).normal(size=(1500, 2)) + np.repeat([[0.0], [9.0]], 750, axis=0)
     np.save(tmp_path / "x.npy", rows)
-    words = ["--methods", "kmeans,spectral", "--k", "2", "--budget", "0.5", "--out", tmp_path / "out"]
-    code, text, _ = call("compare", tmp_path / "x.npy", *words)
+    args = ["--methods", "kmeans,spectral", "--k", "2", "--budget", "0.5", "--out", tmp_path / "out"]
+    code, text, _ = call("compare", tmp_path / "x.npy", *args)
     assert code == 0
     assert "  fitted on" in text
-    assert " sample of 436, the rest by predict" in text
+    assert " sample of 436, the others by predict" in text
     output = " ".join(text.split())
     assert (
         "spectral clustering: fitted on 29 % of the rows, the others labelled by predict; adjusted Rand index "
@@ -116,10 +116,10 @@ def test_a_sample_is_reported_with_its_certificate(tmp_path, call):
 # ---- --exact --------------------------------------------------------------------------------------------------------
 
 
-def answering(command, words, answer, folder):
-    """Run on a terminal, and answer what is asked there; return what was shown and the exit code."""
+def answering(command, args, answer, folder):
+    """Run on a terminal, and answer the prompts; return what was shown and the exit code."""
     main_end, ours = os.openpty()
-    done = subprocess.Popen([*command, *words], stdin=ours, stdout=ours, stderr=ours, cwd=folder,
+    done = subprocess.Popen([*command, *args], stdin=ours, stdout=ours, stderr=ours, cwd=folder,
                             env={**os.environ, "TERM": "dumb"}, start_new_session=True)  # fmt: skip
     os.close(ours)
     shown = b""
@@ -136,9 +136,9 @@ def answering(command, words, answer, folder):
 
 
 @pytest.mark.parametrize(("answer", "written"), [(b"n\n", False), (b"\n", False), (b"y\n", True)])
-def test_exact_asks_on_a_terminal_when_it_is_much(table, tmp_path, answer, written, warm_knoll):
-    words = ["compare", str(table), "--methods", "kmeans,spectral", "--k", "3", "--out", "out", "--exact"]
-    shown, code = answering(warm_knoll, [*words, "--budget", "0.001"], answer, tmp_path)
+def test_exact_prompts_on_a_terminal_when_it_is_much(table, tmp_path, answer, written, warm_knoll):
+    args = ["compare", str(table), "--methods", "kmeans,spectral", "--k", "3", "--out", "out", "--exact"]
+    shown, code = answering(warm_knoll, [*args, "--budget", "0.001"], answer, tmp_path)
     assert code == 0
     assert "This exceeds the budget or the free memory. Continue? [y/N]" in shown
     assert ("Nothing was done." in shown) == (not written)
@@ -146,9 +146,9 @@ def test_exact_asks_on_a_terminal_when_it_is_much(table, tmp_path, answer, writt
     assert os.listdir(tmp_path) == (["out"] if written else [])
 
 
-def test_exact_asks_nothing_when_it_is_little(table, tmp_path, warm_knoll):
-    words = ["compare", str(table), "--methods", "kmeans", "--k", "3", "--out", "out", "--exact", "--budget", "99"]
-    shown, code = answering(warm_knoll, words, b"", tmp_path)
+def test_exact_does_not_prompt_when_it_is_little(table, tmp_path, warm_knoll):
+    args = ["compare", str(table), "--methods", "kmeans", "--k", "3", "--out", "out", "--exact", "--budget", "99"]
+    shown, code = answering(warm_knoll, args, b"", tmp_path)
     assert code == 0
     assert "--exact: every method on all 120 rows" in shown
     assert "[y/N]" not in shown
@@ -158,8 +158,8 @@ def test_older_results_stay_when_the_answer_is_no(table, tmp_path, call, warm_kn
     out = tmp_path / "out"
     assert call("compare", table, "--out", out, "--methods", "kmeans", "--k", "3", "--quiet") == (0, "", "")
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
-    words = ["compare", str(table), "--methods", "spectral", "--k", "3", "--out", "out", "--exact", "--force"]
-    shown, code = answering(warm_knoll, [*words, "--budget", "0.001"], b"n\n", tmp_path)
+    args = ["compare", str(table), "--methods", "spectral", "--k", "3", "--out", "out", "--exact", "--force"]
+    shown, code = answering(warm_knoll, [*args, "--budget", "0.001"], b"n\n", tmp_path)
     assert code == 0
     assert "Nothing was done." in shown
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before

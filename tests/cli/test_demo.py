@@ -98,7 +98,7 @@ def test_a_path_that_cannot_be_written_to_is_refused_before_the_work(knoll, tmp_
     assert time.perf_counter() - before < 30
 
 
-def test_a_picture_is_not_replaced_unless_that_is_asked_for(knoll, tmp_path):
+def test_a_picture_is_not_replaced_unless_that_is_requested(knoll, tmp_path):
     (tmp_path / "demo.png").write_text("mine")
     done = knoll("demo", "--out", tmp_path)
     assert (done.returncode, done.stdout) == (2, "")

@@ -63,18 +63,18 @@ def columns(path) -> dict[str, list]:
 @pytest.fixture(scope="module", params=TABLES)
 def results(request, tmp_path_factory):
     """The name of the table, the folder, and the file of labels."""
-    X, words, dtype = TABLES[request.param]
+    X, args, dtype = TABLES[request.param]
     folder = tmp_path_factory.mktemp("deployed")
     write(folder / "table.parquet", X, dtype)
     assert main(["compare", str(folder / "table.parquet"), "--id", "name", "--out", str(folder / "out"),
-                 "--format", "csv", "--quiet", *words]) == 0  # fmt: skip
+                 "--format", "csv", "--quiet", *args]) == 0  # fmt: skip
     return request.param, folder, columns(folder / "out" / "labels.csv")
 
 
-def predicted(folder, method: str, *words: str) -> dict[str, list]:
+def predicted(folder, method: str, *args: str) -> dict[str, list]:
     model, out = folder / "out" / "models" / f"{method}.knoll", folder / f"{method}.csv"
     call = ["predict", str(model), str(folder / "table.parquet"), "--id", "name", "--out", str(out), "--quiet"]
-    assert main([*call, *words, "--force"]) == 0
+    assert main([*call, *args, "--force"]) == 0
     return columns(out)
 
 
@@ -108,7 +108,7 @@ def test_probabilities_are_those_of_the_report_and_the_label_is_the_largest(resu
     assert [int(label) for label in best] == labels["gaussian-mixture"] == found["label"]
 
 
-def test_inspect_tells_the_clusters(results, capsys):
+def test_inspect_reports_the_clusters(results, capsys):
     _, folder, _ = results
     output = json.loads((folder / "out" / "summary.json").read_text())["candidates"]["gaussian-mixture"]
     path = str(folder / "out" / "models" / "gaussian-mixture.knoll")

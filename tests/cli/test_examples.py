@@ -1,4 +1,4 @@
-"""The help of every command has an example, and the example runs; the shells are told what completes a word."""
+"""The help of every command has an example, and the example runs; the shells get completions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from knoll import datasets
 from knoll.cli import main
 from knoll.cli._app import COMMANDS
 
-LONG = {"tour"}  # test_tour.py runs it; here its words are only read
+LONG = {"tour"}  # test_tour.py runs it; here its args are only read
 SERVES = {"explore"}  # until it is stopped, or nobody has a page of it
 
 
@@ -42,21 +42,21 @@ def test_there_is_one_for_each():
 
 @pytest.mark.parametrize("example", [line for name in COMMANDS for line in examples(name)])
 def test_an_example_runs(files, knoll, capsys, example):
-    words = shlex.split(example)
-    if words[0] in LONG:
-        command = importlib.import_module(f"knoll.cli.{words[0]}").command
-        with command.make_context(words[0], words[1:]) as context:
-            assert str(context.params["out"]) == words[-1]
+    args = shlex.split(example)
+    if args[0] in LONG:
+        command = importlib.import_module(f"knoll.cli.{args[0]}").command
+        with command.make_context(args[0], args[1:]) as context:
+            assert str(context.params["out"]) == args[-1]
         return
-    if words[0] in SERVES:
-        done = knoll(*words, "--no-open", "--idle", "0.005", cwd=os.getcwd())
+    if args[0] in SERVES:
+        done = knoll(*args, "--no-open", "--idle", "0.005", cwd=os.getcwd())
         assert done.returncode == 0, done.stderr
         assert re.match(r"http://127\.0\.0\.1:\d+/#\S+\n", done.stdout)
         return
     # what the examples write is new to a newcomer; here some of it is there already
-    known = importlib.import_module(f"knoll.cli.{words[0]}").command.params
+    known = importlib.import_module(f"knoll.cli.{args[0]}").command.params
     force = ["--force"] if any("--force" in option.opts for option in known) else []
-    assert main([*words, *force]) == 0, capsys.readouterr().err
+    assert main([*args, *force]) == 0, capsys.readouterr().err
 
 
 # ---- completion ------------------------------------------------------------------------------------------------------
@@ -65,7 +65,7 @@ SHELLS = {"bash": "complete -o nosort -F", "zsh": "#compdef knoll", "fish": "com
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_a_shell_is_reported_how_to_ask(knoll, shell):
+def test_a_shell_gets_its_completions(knoll, shell):
     done = knoll(env={"_KNOLL_COMPLETE": f"{shell}_source"} | path())
     assert done.returncode == 0
     assert SHELLS[shell] in done.stdout
@@ -75,11 +75,11 @@ def test_a_shell_is_reported_how_to_ask(knoll, shell):
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_words_are_completed(knoll, shell):
-    def completed(*words: str) -> set[str]:
-        at = words[-1] if shell == "fish" else str(len(words) - 1)
-        asked = {"_KNOLL_COMPLETE": f"{shell}_complete", "COMP_WORDS": " ".join(words), "COMP_CWORD": at}
-        done = knoll(env=asked | path())
+def test_arguments_are_completed(knoll, shell):
+    def completed(*args: str) -> set[str]:
+        at = args[-1] if shell == "fish" else str(len(args) - 1)
+        environment = {"_KNOLL_COMPLETE": f"{shell}_complete", "COMP_WORDS": " ".join(args), "COMP_CWORD": at}
+        done = knoll(env=environment | path())
         assert done.returncode == 0, done.stderr
         return set(re.split(r"[\s,]+", done.stdout))
 
@@ -88,7 +88,7 @@ def test_words_are_completed(knoll, shell):
     assert "--missing" in completed("knoll", "fit", "--mis")
     assert {"kmeans", "kernel-kmeans"} <= completed("knoll", "fit", "k")
     for command in ("compare", "fit kmeans", "predict m.knoll", "relate"):
-        assert "file" in completed("knoll", *command.split(), "")  # the shell is told to complete names of files
+        assert "file" in completed("knoll", *command.split(), "")  # the shell is to complete names of files
 
 
 def path() -> dict[str, str]:

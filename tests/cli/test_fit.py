@@ -67,7 +67,7 @@ def test_every_method_fits_and_keeps_its_model(call, table, tmp_path, method):
 
 
 @pytest.mark.parametrize("method", ["optics", "agglomerative"])
-def test_methods_without_predict_have_labels_and_say_so(call, table, tmp_path, method):
+def test_methods_without_predict_have_labels_and_report_it(call, table, tmp_path, method):
     model, labels = tmp_path / "m.knoll", tmp_path / "labels.csv"
     assert call("fit", method, table, *SETTINGS[method], "--out", model, "--labels", labels)[0] == 0
     assert len(labels.read_text().splitlines()) == 91
@@ -83,7 +83,7 @@ def test_methods_are_all_the_public_estimators():
     assert {m.estimator_name for m in METHODS.values() if m.estimator} == public - no_labels
 
 
-def test_the_words_of_compare_are_known_here_too(call, table, tmp_path):
+def test_the_names_of_compare_are_known_here_too(call, table, tmp_path):
     short, long = tmp_path / "short.knoll", tmp_path / "long.knoll"
     assert call("fit", "gmm", table, "--param", "n_components=3", "--out", short)[0] == 0
     assert call("fit", "gaussian-mixture", table, "--set", "n_components=3", "--out", long)[0] == 0
@@ -112,7 +112,7 @@ def test_the_same_command_gives_the_same_labels_for_any_number_of_threads(call, 
     assert (tmp_path / "1").read_bytes() == (tmp_path / "3").read_bytes()
 
 
-def test_json_tells_all(call, table, tmp_path):
+def test_json_reports_all(call, table, tmp_path):
     out = tmp_path / "m.knoll"
     code, text, errors = call("fit", "dbscan", table, "--param", "eps=0.4", "--out", out, "--json", "--scale", "robust")
     assert (code, errors) == (0, "")
@@ -128,7 +128,7 @@ def test_json_tells_all(call, table, tmp_path):
     assert output["scale"] == "robust"
 
 
-def test_quiet_says_nothing(call, table, tmp_path):
+def test_quiet_reports_nothing(call, table, tmp_path):
     assert call("fit", "kmeans", table, "--quiet", "--param", "n_clusters=2", "--out", tmp_path / "m") == (0, "", "")
 
 
@@ -173,24 +173,24 @@ def test_scales_do_not_depend_on_the_order_of_rows_nor_on_magnitude():
 def test_missing_values(call, tmp_path):
     path = tmp_path / "gaps.csv"
     path.write_text("a,b\n" + "".join(f"{a},{b}\n" for a, b in ROWS.tolist()) + ",3\n7,\n")
-    words = ("fit", "kmeans", path, "--param", "n_clusters=3")
-    code, _, errors = call(*words)
+    args = ("fit", "kmeans", path, "--param", "n_clusters=3")
+    code, _, errors = call(*args)
     assert code == 2
     assert "2 missing values in 2 of 92 rows, the first in row 91, column 'a'. Use --missing drop" in errors
-    code, text, _ = call(*words, "--missing", "drop", "--labels", tmp_path / "l.csv")
+    code, text, _ = call(*args, "--missing", "drop", "--labels", tmp_path / "l.csv")
     assert code == 0
     assert "2 missing values in 2 of 92 rows: these rows were left out" in text
     assert (tmp_path / "l.csv").read_text().count("\n") == 91
-    assert call(*words, "--missing", "median", "--out", tmp_path / "m.knoll")[0] == 0
+    assert call(*args, "--missing", "median", "--out", tmp_path / "m.knoll")[0] == 0
     made = models.read(tmp_path / "m.knoll").preparation
     assert (made.missing, made.fill) == ("median", (np.median([*ROWS[:, 0], 7.0]), np.median([*ROWS[:, 1], 3.0])))
 
 
-def test_parameters_are_numbers_words_lists_and_text(call, table, tmp_path):
+def test_parameters_are_numbers_names_lists_and_text(call, table, tmp_path):
     start = json.dumps(((ROWS[[0, 30, 60]] - ROWS.mean(axis=0)) / ROWS.std(axis=0)).tolist())
-    words = ["--param", "n_clusters=3", "--param", f"init={start}", "--param", "tol=1e-3", "--param", "copy_x=False"]
-    words += ["--param", "algorithm = hamerly", "--param", "random_state=None"]
-    assert call("fit", "kmeans", table, *words, "--out", tmp_path / "m.knoll")[0] == 0
+    args = ["--param", "n_clusters=3", "--param", f"init={start}", "--param", "tol=1e-3", "--param", "copy_x=False"]
+    args += ["--param", "algorithm = hamerly", "--param", "random_state=None"]
+    assert call("fit", "kmeans", table, *args, "--out", tmp_path / "m.knoll")[0] == 0
     model = models.read(tmp_path / "m.knoll").estimator
     assert (model.n_clusters, model.tol, model.copy_x, model.algorithm) == (3, 1e-3, False, "hamerly")
     assert model.random_state is None
@@ -198,7 +198,7 @@ def test_parameters_are_numbers_words_lists_and_text(call, table, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "line"),
+    ("args", "line"),
     [
         (["kmean"], "Invalid value for 'METHOD': unknown method 'kmean'. Choose from: gaussian, mixed-mixture,"),
         (["kmeans", "--param", "n_cluster=3"],
@@ -216,9 +216,9 @@ def test_parameters_are_numbers_words_lists_and_text(call, table, tmp_path):
         (["kmeans", "--scale", "log"], "Invalid value for '--scale'"),
     ],
 )  # fmt: skip
-def test_mistakes_are_one_line_and_exit_2(call, table, tmp_path, monkeypatch, words, line):
+def test_mistakes_are_one_line_and_exit_2(call, table, tmp_path, monkeypatch, args, line):
     monkeypatch.chdir(tmp_path)
-    method, *options = words
+    method, *options = args
     code, text, errors = call("fit", method, table, *options, "--out", "m.knoll")
     assert (code, text) == (2, "")
     assert line in errors
@@ -235,14 +235,14 @@ def test_brackets_without_end_are_text(call, table):
 def test_nothing_is_replaced_without_force(call, table, tmp_path):
     out, labels = tmp_path / "m.knoll", tmp_path / "l.csv"
     out.write_text("mine")
-    words = ("fit", "kmeans", table, "--param", "n_clusters=3", "--out", out, "--labels", labels)
-    code, text, errors = call(*words)
+    args = ("fit", "kmeans", table, "--param", "n_clusters=3", "--out", out, "--labels", labels)
+    code, text, errors = call(*args)
     assert (code, text) == (2, "")
     assert errors == f"knoll: {out} already exists. Choose another name, or replace it with --force.\n"
     assert out.read_text() == "mine"
     assert not labels.exists()
-    assert call(*words, "--force")[0] == 0
-    assert call(*words, "--force")[0] == 0
+    assert call(*args, "--force")[0] == 0
+    assert call(*args, "--force")[0] == 0
     assert models.inspect(out).kind == "KMeans"
 
 
@@ -253,14 +253,14 @@ def test_an_input_is_never_replaced(call, table, tmp_path):
     fit = ("fit", "kmeans", data, "--force")
     assert call(*fit, "--out", model, "--quiet") == (0, "", "")
     before = model.read_bytes()
-    for words, path in (
+    for args, path in (
         ((*fit, "--out", data), data),
         ((*fit, "--labels", tmp_path / "link.csv"), tmp_path / "link.csv"),
         (("predict", model, data, "--out", data, "--force"), data),
         (("predict", model, data, "--out", model, "--force"), model),
         (("relate", data, "--json", data, "--force"), data),
     ):
-        assert call(*words) == (2, "", f"knoll: {path} is an input of this command. Choose another name.\n")
+        assert call(*args) == (2, "", f"knoll: {path} is an input of this command. Choose another name.\n")
     assert (data.read_bytes(), model.read_bytes()) == (table.read_bytes(), before)
 
 
@@ -308,8 +308,8 @@ def test_a_data_set_by_name_and_standard_input(call, knoll, tmp_path):
 def test_ctrl_c_leaves_nothing_behind(tmp_path):
     X = np.random.default_rng(0).uniform(size=(60_000, 6))
     np.save(tmp_path / "big.npy", X)
-    words = ["fit", "mean-shift", "big.npy", "--param", "bandwidth=0.6", "--scale", "none", "--out", "m.knoll"]
-    running = subprocess.Popen([sys.executable, "-m", "knoll", *words], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    args = ["fit", "mean-shift", "big.npy", "--param", "bandwidth=0.6", "--scale", "none", "--out", "m.knoll"]
+    running = subprocess.Popen([sys.executable, "-m", "knoll", *args], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     try:
         end = time.monotonic() + 60
         while not list(tmp_path.glob(".m.knoll*")) and time.monotonic() < end:

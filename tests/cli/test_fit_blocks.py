@@ -20,15 +20,15 @@ def table(n=9000, d=3):
 
 
 @pytest.mark.parametrize("scale", ["standard", "common", "auto", "none"])
-@pytest.mark.parametrize("kind", ["plain", "constant", "huge"])
-def test_scales_of_blocks_are_those_of_the_table(scale, kind):
+@pytest.mark.parametrize("values", ["plain", "constant", "huge"])
+def test_scales_of_blocks_are_those_of_the_table(scale, values):
     X = table(5000)
-    if kind == "constant":
+    if values == "constant":
         X[:, 1] = 0.1
-    elif kind == "huge":
+    elif values == "huge":
         X *= 1e250
     names = ("a", "b", "c")
-    passes = LocalPasses(lambda: (Block(part, None) for part in np.array_split(X, 7)), X.dtype, 2)
+    passes = LocalPasses(lambda: (Block(chunk, None) for chunk in np.array_split(X, 7)), X.dtype, 2)
     found, expected = prepare_blocks(passes, names, scale), Preparation.fit(X, names, scale=scale)
     assert (found.scale, found.center, found.spread) == (expected.scale, expected.center, expected.spread)
 
@@ -39,14 +39,14 @@ def test_quartiles_need_all_rows():
 
 
 @pytest.mark.parametrize("method", ["kmeans", "gmm", "gaussian"])
-def test_a_small_memory_changes_nothing_but_the_way(call, tmp_path, monkeypatch, method):
+def test_a_small_memory_changes_nothing_but_the_method(call, tmp_path, monkeypatch, method):
     monkeypatch.chdir(tmp_path)
     np.savetxt(tmp_path / "x.csv", table(), delimiter=",", header="a,b,c", comments="", fmt="%.17g")
-    words = ["fit", method, "x.csv", *([] if method == "gaussian" else ["--labels"])]
+    args = ["fit", method, "x.csv", *([] if method == "gaussian" else ["--labels"])]
     models = []
     for memory in ("1GB", "100kB"):
-        out = ["--out", f"{memory}.knoll", *words[3:], *([f"{memory}.csv"] if "--labels" in words else [])]
-        code, stdout, stderr = call(*words[:3], "--memory", memory, *out)
+        out = ["--out", f"{memory}.knoll", *args[3:], *([f"{memory}.csv"] if "--labels" in args else [])]
+        code, stdout, stderr = call(*args[:3], "--memory", memory, *out)
         assert code == 0, stderr
         assert ("read in blocks" in stdout) == (memory == "100kB")
         models.append(knoll.models.read(tmp_path / f"{memory}.knoll").estimator)
@@ -60,15 +60,15 @@ def test_a_small_memory_changes_nothing_but_the_way(call, tmp_path, monkeypatch,
 def test_a_pattern_of_files(call, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     X = table()
-    for number, part in enumerate(np.array_split(X, 3)):
-        np.save(tmp_path / f"part-{number}.npy", part)
+    for number, chunk in enumerate(np.array_split(X, 3)):
+        np.save(tmp_path / f"part-{number}.npy", chunk)
     code, stdout, stderr = call("fit", "kmeans", "part-*.npy", "--scale", "none", "--json")
     assert code == 0, stderr
     assert json.loads(stdout)["data"]["rows"] == 9000
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("args", "message"),
     [
         (["dbscan", "x.npy", "--memory", "1kB"], "DBSCAN needs all rows at once. Fit a sample and predict the others"),
         (
@@ -81,13 +81,13 @@ def test_a_pattern_of_files(call, tmp_path, monkeypatch):
         (["kmeans", "none-*.npy"], "There is no file none-*.npy"),
     ],
 )
-def test_what_blocks_cannot_do(call, tmp_path, monkeypatch, words, message):
+def test_what_blocks_cannot_do(call, tmp_path, monkeypatch, args, message):
     monkeypatch.chdir(tmp_path)
     X = table()
     np.save(tmp_path / "x.npy", X)
     X[6789, 1] = np.nan
     np.save(tmp_path / "nan.npy", X)
-    code, _, stderr = call("fit", *words, "--out", "m.knoll")
+    code, _, stderr = call("fit", *args, "--out", "m.knoll")
     assert code == 2, stderr
     assert message in " ".join(stderr.split())
     assert not (tmp_path / "m.knoll").exists()

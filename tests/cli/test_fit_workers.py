@@ -26,8 +26,8 @@ def files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     X = (rng.normal(size=(9_000, 3)) + 5 * rng.integers(0, 3, size=(9_000, 1))) * [1.0, 100.0, 0.01] + 7
-    for number, part in enumerate(np.array_split(X, 3)):
-        np.save(tmp_path / f"part-{number}.npy", part)
+    for number, chunk in enumerate(np.array_split(X, 3)):
+        np.save(tmp_path / f"part-{number}.npy", chunk)
     return tmp_path
 
 
@@ -40,8 +40,8 @@ FIT = ("fit", "kmeans", "part-*.npy", "--set", "n_clusters=5")
 
 def test_workers_write_the_same_model_and_labels(call, files):
     found = []
-    for name, words in (("here", ()), ("there", ("--workers", "2", "--checkpoint", "fit.checkpoint"))):
-        code, stdout, stderr = call(*FIT, *words, "--out", f"{name}.knoll", "--labels", f"{name}.csv", "--json")
+    for name, args in (("here", ()), ("there", ("--workers", "2", "--checkpoint", "fit.checkpoint"))):
+        code, stdout, stderr = call(*FIT, *args, "--out", f"{name}.knoll", "--labels", f"{name}.csv", "--json")
         assert code == 0, stderr
         found.append(json.loads(stdout))
     assert_same(files / "here.knoll", files / "there.knoll")
@@ -54,7 +54,7 @@ def test_workers_write_the_same_model_and_labels(call, files):
 
 def test_a_killed_fit_goes_on(call, files):
     """SIGKILL of the command in the middle; --resume gives the model of an undisturbed run."""
-    words = [
+    args = [
         *FIT,
         "--set",
         "tol=0",
@@ -72,7 +72,7 @@ def test_a_killed_fit_goes_on(call, files):
         "    time.sleep(0.2); return whole(self, name, compute)\n"
         "checkpoint._Log.result = result; sys.exit(main(sys.argv[1:]))"
     )
-    killed = subprocess.Popen([sys.executable, "-c", slow, *words, "--out", "m.knoll"], stderr=subprocess.PIPE)
+    killed = subprocess.Popen([sys.executable, "-c", slow, *args, "--out", "m.knoll"], stderr=subprocess.PIPE)
     end = time.monotonic() + 60
     while records(files / "fit.checkpoint") < 6 and time.monotonic() < end:
         time.sleep(0.02)
@@ -83,17 +83,17 @@ def test_a_killed_fit_goes_on(call, files):
     assert 6 <= before < 20
     with (files / "fit.checkpoint").open("ab") as file:
         file.write(b"\x07 a record that was cut off")
-    code, _, stderr = call(*words, "--out", "m.knoll")
+    code, _, stderr = call(*args, "--out", "m.knoll")
     assert code == 2
     assert "the checkpoint fit.checkpoint exists. Go on from it by resume (--resume), or remove it." in stderr
-    code, _, stderr = call(*words, "--resume", "--seed", "1", "--out", "m.knoll")
+    code, _, stderr = call(*args, "--resume", "--seed", "1", "--out", "m.knoll")
     assert code == 2
     assert "fit.checkpoint is of another fit: parameter 'random_state' differs" in stderr
     assert records(files / "fit.checkpoint") == before
-    code, stdout, stderr = call(*words, "--resume", "--out", "m.knoll", "--json")
+    code, stdout, stderr = call(*args, "--resume", "--out", "m.knoll", "--json")
     assert code == 0, stderr
     assert json.loads(stdout)["data"]["rows"] == 9_000
-    code, _, stderr = call(*words[:-2], "--out", "n.knoll")
+    code, _, stderr = call(*args[:-2], "--out", "n.knoll")
     assert code == 0, stderr
     assert_same(files / "m.knoll", files / "n.knoll")
     assert not (files / "fit.checkpoint").exists()
@@ -153,7 +153,7 @@ def closed_port():
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("args", "message"),
     [
         (["--workers", "2", "--scheduler", "tcp://x:1"], "--workers starts processes here, --scheduler takes those of"),
         (["--resume"], "--resume needs --checkpoint FILE"),
@@ -171,8 +171,8 @@ def closed_port():
         (["--labels", "part-1.npy", "--force"], "part-1.npy is an input of this command. Choose another name."),
     ],
 )
-def test_what_is_wrong_is_one_line(call, files, words, message):
-    code, _, stderr = call(*FIT, *words, "--out", "m.knoll")
+def test_what_is_wrong_is_one_line(call, files, args, message):
+    code, _, stderr = call(*FIT, *args, "--out", "m.knoll")
     assert code == 2, stderr
     assert message in " ".join(stderr.split())
     assert len(stderr.strip().splitlines()) == 1
@@ -214,11 +214,11 @@ def test_without_the_extra(call, files, monkeypatch):
 
 def test_ctrl_c_ends_the_workers(files):
     """Exit 130, one line, no model, and no process is left."""
-    words = [*FIT, "--set", "tol=0", "--set", "max_iter=100000", "--workers", "2", "--out", "m.knoll"]
-    words += ["--set", "n_clusters=60", "--set", "n_init=1000"]  # longer than any wait below
+    args = [*FIT, "--set", "tol=0", "--set", "max_iter=100000", "--workers", "2", "--out", "m.knoll"]
+    args += ["--set", "n_clusters=60", "--set", "n_init=1000"]  # longer than any wait below
     code = "import sys; from knoll.cli import main; sys.exit(main(sys.argv[1:]))"
     running = subprocess.Popen(
-        [sys.executable, "-c", code, *words], stderr=subprocess.PIPE, text=True, start_new_session=True
+        [sys.executable, "-c", code, *args], stderr=subprocess.PIPE, text=True, start_new_session=True
     )
     end = time.monotonic() + 60
     while len(children(running.pid)) < 3 and time.monotonic() < end:  # two workers and the resource tracker

@@ -1,4 +1,4 @@
-"""The first line of a text: names, or a row; where lines end; and what is said about it."""
+"""The first line of a text: names, or a row; where lines end; and what is reported about it."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_row_may_be_text(tmp_path):
         read_table(path, reading=Reading(header=True))
 
 
-def test_names_that_are_asked_for_are_found_on_a_line_of_numbers(years):
+def test_names_that_are_requested_are_found_on_a_line_of_numbers(years):
     """Without this there would be no such column: the rule turns an error into an answer, and nothing else."""
     assert read_table(years, columns=["2020"]).X.tolist() == [[2], [2.1], [8], [8.2]]
     assert read_table(years, ids="2019").ids.tolist() == [1, 1.1, 9, 9.1]
@@ -69,16 +69,16 @@ def test_names_that_are_asked_for_are_found_on_a_line_of_numbers(years):
         read_table(years, columns=["2020", "2021"])
 
 
-def test_every_command_says_so(years, tmp_path, call):
+def test_every_command_reports_it(years, tmp_path, call):
     out = tmp_path / "out"
     quick = ("--methods", "kmeans", "--k", "2", "--budget", "1", "--out", out)
-    for words in (("fit", "gaussian", years), ("relate", years, "--only", "kernel-trick"), ("compare", years, *quick)):
-        code, text, _ = call(*words)
-        assert (code, text.count(NOTE)) == (0, 1), words
+    for args in (("fit", "gaussian", years), ("relate", years, "--only", "kernel-trick"), ("compare", years, *quick)):
+        code, text, _ = call(*args)
+        assert (code, text.count(NOTE)) == (0, 1), args
     assert json.loads((out / "summary.json").read_text())["data"]["facts"] == [NOTE]
-    for words in (("fit", "gaussian", years), ("relate", years, "--only", "kernel-trick")):
+    for args in (("fit", "gaussian", years), ("relate", years, "--only", "kernel-trick")):
         for option in ("--header", "--no-header"):
-            code, text, errors = call(*words, option)
+            code, text, errors = call(*args, option)
             assert (code, NOTE in text + errors) == (0, False)
     assert call("fit", "gaussian", years, "--quiet") == (0, "", "")
 
@@ -86,8 +86,8 @@ def test_every_command_says_so(years, tmp_path, call):
 def test_the_command_of_a_comparison_keeps_the_choice(years, tmp_path, call):
     for option in ("--header", "--no-header"):
         out = tmp_path / option
-        words = ("--methods", "kmeans", "--k", "2", "--budget", "1", "--out", out, "--quiet")
-        assert call("compare", years, option, *words) == (0, "", "")
+        args = ("--methods", "kmeans", "--k", "2", "--budget", "1", "--out", out, "--quiet")
+        assert call("compare", years, option, *args) == (0, "", "")
         assert f" {option} " in json.loads((out / "summary.json").read_text())["command"]
 
 
@@ -136,13 +136,13 @@ def test_every_field_of_the_record_is_an_option_and_a_keyword():
 
 
 def test_predict_goes_by_the_names_of_the_model(years, tmp_path, call):
-    def fit(path, *words):
-        model = tmp_path / f"{len(words)}.knoll"
-        assert call("fit", "kmeans", path, "--param", "n_clusters=2", "--quiet", "--out", model, *words)[0] == 0
+    def fit(path, *args):
+        model = tmp_path / f"{len(args)}.knoll"
+        assert call("fit", "kmeans", path, "--param", "n_clusters=2", "--quiet", "--out", model, *args)[0] == 0
         return model
 
-    def labels(*words):
-        code, text, errors = call("predict", *words)
+    def labels(*args):
+        code, text, errors = call("predict", *args)
         assert code == 0, errors
         return len(text.splitlines()) - 1
 

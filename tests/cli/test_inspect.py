@@ -1,4 +1,4 @@
-"""``knoll inspect``: what a model file says, and whether it is whole."""
+"""``knoll inspect``: what a model file contains, and whether it is whole."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_json_has_it_all(call):
     assert output["bytes"] == FIRST.stat().st_size
 
 
-def test_quiet_tells_by_the_exit_code_alone(call, tmp_path):
+def test_quiet_reports_by_the_exit_code_alone(call, tmp_path):
     assert call("inspect", FIRST, "--quiet") == (0, "", "")
     damaged = tmp_path / "damaged.knoll"
     damaged.write_bytes(FIRST.read_bytes()[:-1] + b"\x00")
@@ -52,7 +52,7 @@ def test_quiet_tells_by_the_exit_code_alone(call, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("content", "words"),
+    ("content", "message"),
     [
         (b"", "is empty."),
         (b"x,y\n1,2\n", "is not a knoll model file: it begins with b'x,y"),
@@ -60,12 +60,12 @@ def test_quiet_tells_by_the_exit_code_alone(call, tmp_path):
         (FIRST.read_bytes() + b"more", "has 4 bytes after the end of the model."),
     ],
 )
-def test_what_is_no_model_is_reported_in_a_line(call, tmp_path, content, words):
+def test_what_is_no_model_is_reported_in_a_line(call, tmp_path, content, message):
     path = tmp_path / "m.knoll"
     path.write_bytes(content)
     code, text, errors = call("inspect", path)
     assert (code, text) == (2, "")
-    assert errors.startswith(f"knoll: {path} {words}")
+    assert errors.startswith(f"knoll: {path} {message}")
     assert errors.count("\n") == 1
 
 

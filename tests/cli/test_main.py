@@ -19,9 +19,9 @@ from knoll.cli import main
 from knoll.cli._app import COMMANDS
 
 
-@pytest.mark.parametrize("words", [["--help"], ["-h"], []])
-def test_help_lists_every_command(knoll, words):
-    done = knoll(*words)
+@pytest.mark.parametrize("args", [["--help"], ["-h"], []])
+def test_help_lists_every_command(knoll, args):
+    done = knoll(*args)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("Usage: knoll [OPTIONS] [COMMAND]")
     for name, line in COMMANDS.items():
@@ -46,12 +46,12 @@ def test_a_command_opens_its_help_with_the_line_of_the_list(name):
     assert command.help.splitlines()[0] == COMMANDS[name]
 
 
-@pytest.mark.parametrize("words", [["--help"], ["--version"], ["nothing"], *([name, "--help"] for name in COMMANDS)])
-def test_help_and_version_import_neither_numpy_nor_sklearn(words):
+@pytest.mark.parametrize("args", [["--help"], ["--version"], ["nothing"], *([name, "--help"] for name in COMMANDS)])
+def test_help_and_version_import_neither_numpy_nor_sklearn(args):
     code = f"""
 import sys
 from knoll.cli import main
-main({words!r})
+main({args!r})
 heavy = {{"numpy", "scipy", "sklearn", "matplotlib", "rich", "pandas"}} & set(sys.modules)
 sys.exit(f"imported {{heavy}}" if heavy else 0)
 """
@@ -69,7 +69,7 @@ def test_help_answers_in_less_than_three_tenths_of_a_second():
 
 
 @pytest.mark.parametrize(
-    ("words", "line"),
+    ("args", "line"),
     [
         (["dmo"], "knoll: there is no command 'dmo'. Did you mean 'demo'? Try 'knoll --help'."),
         (["xyz"], "knoll: there is no command 'xyz'. Try 'knoll --help'."),
@@ -84,8 +84,8 @@ def test_help_answers_in_less_than_three_tenths_of_a_second():
         ),
     ],
 )
-def test_an_error_of_the_user_is_one_line_and_exit_2(knoll, words, line):
-    done = knoll(*words)
+def test_an_error_of_the_user_is_one_line_and_exit_2(knoll, args, line):
+    done = knoll(*args)
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr.startswith(line)
@@ -100,9 +100,9 @@ def test_an_unknown_option_is_one_line_and_exit_2(knoll):
     assert done.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize(("missing", "words"), [("click", ["--help"]), ("rich", ["demo"]), ("matplotlib", ["demo"])])
-def test_a_missing_extra_is_named_with_its_remedy(missing, words, tmp_path):
-    code = f"import sys; sys.modules[{missing!r}] = None\nfrom knoll.cli import main\nsys.exit(main({words!r}))"
+@pytest.mark.parametrize(("missing", "args"), [("click", ["--help"]), ("rich", ["demo"]), ("matplotlib", ["demo"])])
+def test_a_missing_extra_is_named_with_its_remedy(missing, args, tmp_path):
+    code = f"import sys; sys.modules[{missing!r}] = None\nfrom knoll.cli import main\nsys.exit(main({args!r}))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 2
     expected = f'knoll: the command line needs {missing}, which is not installed. Run: pip install "knoll[cli]"\n'
@@ -155,11 +155,11 @@ def test_info_prints_what_show_build_prints(knoll):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
-@pytest.mark.parametrize("words", [["--help"], ["info"], ["datasets", "digits"]])
-def test_a_full_disk_is_reported_in_one_line(words):
+@pytest.mark.parametrize("args", [["--help"], ["info"], ["datasets", "digits"]])
+def test_a_full_disk_is_reported_in_one_line(args):
     with open("/dev/full", "w") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "knoll", *words], stdout=full, stderr=subprocess.PIPE, text=True, timeout=120
+            [sys.executable, "-m", "knoll", *args], stdout=full, stderr=subprocess.PIPE, text=True, timeout=120
         )
     assert done.returncode == 2
     assert done.stderr == "knoll: cannot write to standard output: No space left on device. Redirect it elsewhere.\n"
@@ -177,7 +177,7 @@ LONG = "y" * 300  # no file system takes it
 
 
 @pytest.mark.parametrize(
-    "words",
+    "args",
     [
         ("compare", "iris", "--out", LONG), ("compare", LONG), ("fit", "kmeans", LONG),
         ("fit", "kmeans", "iris", "--out", LONG),
@@ -186,12 +186,12 @@ LONG = "y" * 300  # no file system takes it
         ("datasets", "iris", "--out", LONG), ("demo", "--out", LONG), ("tour", "--out", LONG),
     ],
 )  # fmt: skip
-def test_a_path_that_the_system_refuses_is_no_bug(words, tmp_path, monkeypatch, capsys):
+def test_a_path_that_the_system_refuses_is_no_bug(args, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     import knoll
 
     knoll.save(knoll.KMeans(2, random_state=0).fit(knoll.datasets.load("iris").X), "m.knoll")
-    assert main(list(words)) == 2
+    assert main(list(args)) == 2
     errors = capsys.readouterr().err
     assert "File name too long" in errors
     assert errors.count("\n") == 1

@@ -19,8 +19,8 @@ WRITTEN = ["labels.parquet", "models", "report.html", "summary.json"]
 def made(table, tmp_path_factory, warm_knoll):
     """Results of a run, to be copied."""
     out = tmp_path_factory.mktemp("made") / "out"
-    words = ["compare", str(table), "--out", str(out), "--methods", "kmeans,dbscan", "--k", "2..3", "--budget", "2"]
-    subprocess.run([*warm_knoll, *words, "--quiet"], check=True, timeout=300)
+    args = ["compare", str(table), "--out", str(out), "--methods", "kmeans,dbscan", "--k", "2..3", "--budget", "2"]
+    subprocess.run([*warm_knoll, *args, "--quiet"], check=True, timeout=300)
     return out
 
 
@@ -79,7 +79,7 @@ def test_models_of_an_earlier_run_go_and_those_of_others_stay(out, table, call):
 @pytest.mark.parametrize("name", ["report.html", "labels.parquet", "summary.json", "models/kmeans.knoll"])
 @pytest.mark.parametrize("change", ["write", "append", "link", "dangle", "folder", "pipe"])
 @pytest.mark.parametrize("force", [(), ("--force",)])
-def test_what_knoll_did_not_write_is_in_the_way(out, table, tmp_path, call, name, change, force):
+def test_what_knoll_did_not_write_is_kept(out, table, tmp_path, call, name, change, force):
     path = out / name
     kept = path.read_bytes()
     if change == "append":
@@ -107,7 +107,7 @@ def test_what_knoll_did_not_write_is_in_the_way(out, table, tmp_path, call, name
     assert before is None or contents(out) == before
 
 
-def test_a_link_in_the_place_of_the_models(out, table, tmp_path, call):
+def test_a_link_instead_of_the_models(out, table, tmp_path, call):
     os.rename(out / "models", tmp_path / "elsewhere")
     (out / "models").symlink_to(tmp_path / "elsewhere")
     code, _, errors = call("compare", table, "--out", out, "--force", *QUICK)
@@ -213,8 +213,8 @@ def test_what_appears_during_the_run_is_not_replaced(tmp_path, force):
 
 def test_two_runs_at_once_leave_one_whole_result(table, tmp_path, warm_knoll):
     out = tmp_path / "out"
-    words = [*warm_knoll, "compare", str(table), "--out", str(out), "--force", *QUICK]
-    runs = [subprocess.Popen([*words, "--seed", str(seed)]) for seed in range(2)]
+    args = [*warm_knoll, "compare", str(table), "--out", str(out), "--force", *QUICK]
+    runs = [subprocess.Popen([*args, "--seed", str(seed)]) for seed in range(2)]
     assert sorted({run.wait(300) for run in runs}) == [0]
     assert sorted(os.listdir(out)) == WRITTEN
     assert len(_manifest.owned(out)) == 3 + len(os.listdir(out / "models"))

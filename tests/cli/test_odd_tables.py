@@ -46,16 +46,16 @@ def feather(table, **options) -> bytes:
 
 def archive(**members: bytes) -> bytes:
     sink = io.BytesIO()
-    with zipfile.ZipFile(sink, "w") as parts:
+    with zipfile.ZipFile(sink, "w") as archive:
         for name, content in members.items():
-            parts.writestr(name.replace("__", "/").replace("_", "."), content)
+            archive.writestr(name.replace("__", "/").replace("_", "."), content)
     return sink.getvalue()
 
 
 def tar() -> bytes:
     sink = io.BytesIO()
-    with tarfile.open(fileobj=sink, mode="w") as parts:
-        parts.addfile(tarfile.TarInfo("data.csv"))
+    with tarfile.open(fileobj=sink, mode="w") as archive:
+        archive.addfile(tarfile.TarInfo("data.csv"))
     return sink.getvalue()
 
 
@@ -191,7 +191,7 @@ def test_an_answer_or_one_line(name, model, tmp_path, call):
     """And whatever the file contains, no control character of it reaches the terminal."""
     path = tmp_path / "data"
     path.write_bytes(ODD[name])
-    for words in (
+    for args in (
         ("fit", "kmeans", path, "--param", "n_clusters=2", "--labels", tmp_path / "l.csv"),
         ("fit", "kmeans", path, "--columns", "a,nowhere"),
         ("fit", "gaussian", path, "--missing", "median", "--header", "--json"),
@@ -199,9 +199,9 @@ def test_an_answer_or_one_line(name, model, tmp_path, call):
         ("predict", model, path, "--columns", "a,b", "--no-header", "--missing", "drop"),
         ("compare", path, "--methods", "kmeans", "--k", "2", "--budget", "1", "--out", tmp_path / "out"),
     ):
-        code, text, errors = call(*words)
+        code, text, errors = call(*args)
         assert code in (0, 2), errors
         assert code == 0 or (errors.startswith("knoll: ") and errors.count("\n") == 1), errors
-        assert not CONTROL.search(text + errors), (words, text + errors)
-        if "--json" in words and code == 0:
+        assert not CONTROL.search(text + errors), (args, text + errors)
+        if "--json" in args and code == 0:
             json.loads(text)

@@ -113,8 +113,8 @@ def test_standard_input(call, model, labels, monkeypatch, content):
 
 
 def test_a_pipe(model, labels, warm_knoll):
-    words = [*warm_knoll, "predict", str(model), "-", "--quiet"]
-    done = subprocess.run(words, input=FORMATS["gzip"], capture_output=True, timeout=120)
+    args = [*warm_knoll, "predict", str(model), "-", "--quiet"]
+    done = subprocess.run(args, input=FORMATS["gzip"], capture_output=True, timeout=120)
     assert (done.returncode, done.stderr) == (0, b"")
     assert [int(line.split(b",")[1]) for line in done.stdout.splitlines()[1:]] == labels
 
@@ -143,7 +143,7 @@ def test_a_table_without_rows_is_reported_so(call, tmp_path):
     assert (code, errors) == (2, f"knoll: {tmp_path / 't.parquet'} has no rows.\n")
 
 
-def test_the_format_may_be_asked_for(call, model, tmp_path):
+def test_the_format_may_be_requested(call, model, tmp_path):
     path, out = tmp_path / "new.csv", tmp_path / "labels"
     path.write_text(text())
     assert call("predict", model, path, "--out", out, "--format", "parquet")[0] == 0
@@ -359,7 +359,7 @@ sys.exit(code)
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads the memory of a process as Linux tells it")
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads the memory of a process as Linux reports it")
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 def test_a_large_table_takes_no_more_memory_than_a_small_one(tmp_path, form):
     """One file has five times the rows of the other; as numbers alone it would take 77 MB more, as text 180."""
@@ -379,8 +379,8 @@ def test_a_large_table_takes_no_more_memory_than_a_small_one(tmp_path, form):
                 for _ in range(copies):
                     writer.write_table(table)
         out = tmp_path / f"labels-{copies}.csv"
-        words = [sys.executable, "-c", MEASURED, "predict", str(path), str(new), "--quiet", "--out", str(out)]
-        done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+        args = [sys.executable, "-c", MEASURED, "predict", str(path), str(new), "--quiet", "--out", str(out)]
+        done = subprocess.run(args, capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, done.stderr
         with out.open() as file:
             assert sum(1 for _ in file) == copies * len(X) + 1

@@ -48,7 +48,7 @@ def test_a_file_of_ones_own(call, tmp_path):
     assert "61 rows, 1 column" in text
 
 
-def test_what_does_not_apply_says_why(call, tmp_path):
+def test_what_does_not_apply_reports_why(call, tmp_path):
     path = tmp_path / "one.csv"
     path.write_text("x\n1\n1\n")
     code, text, _ = call("relate", path, "--only", "mixture-to-kmeans")
@@ -58,7 +58,7 @@ def test_what_does_not_apply_says_why(call, tmp_path):
     assert "0 of 1 hold, 1 do not apply" in text
 
 
-def test_too_many_rows_are_sampled_and_said_so(call, tmp_path, monkeypatch):
+def test_too_many_rows_are_sampled_and_reported(call, tmp_path, monkeypatch):
     monkeypatch.setattr(relations.MixtureDistance, "most_rows", 100)
     code, text, _ = call("relate", "iris", "--only", "mixture-distance")
     assert code == 0
@@ -93,8 +93,8 @@ def test_a_seed_has_64_bits(call):
 def test_the_json_is_json(call, tmp_path):
     """With as many clusters as rows there is no next eigenvalue: its gap is not a number, which JSON does not know."""
     out = tmp_path / "certificates.json"
-    words = ("relate", "iris", "--only", "spectral-kernel-is-graph", "--clusters", 150, "--json", out)
-    assert call(*words)[0] == 0
+    args = ("relate", "iris", "--only", "spectral-kernel-is-graph", "--clusters", 150, "--json", out)
+    assert call(*args)[0] == 0
     stored = json.loads(out.read_text(), parse_constant=pytest.fail)
     assert stored[0]["numbers"]["eigengap"] is None
 
@@ -110,12 +110,12 @@ def test_a_relation_named_twice_is_certified_once(call):
     assert "1 of 1 hold." in text
 
 
-def test_certificates_of_an_earlier_run_are_not_replaced_unless_that_is_asked_for(call, tmp_path):
+def test_certificates_of_an_earlier_run_are_not_replaced_unless_that_is_requested(call, tmp_path):
     out = tmp_path / "c.json"
     out.write_text("mine")
-    words = ("relate", "iris", "--only", "gaussian-is-mixture-of-one", "--json", out)
+    args = ("relate", "iris", "--only", "gaussian-is-mixture-of-one", "--json", out)
     line = f"knoll: {out} already exists. Choose another name, or replace it with --force.\n"
-    assert call(*words) == (2, "", line)
+    assert call(*args) == (2, "", line)
     assert out.read_text() == "mine"
-    assert call(*words, "--force")[0] == 0
+    assert call(*args, "--force")[0] == 0
     assert out.read_text().startswith("[")

@@ -17,8 +17,8 @@ from knoll.cli._app import COMMANDS
 def bare(tmp_path, warm_knoll):
     """Run the command line in an empty folder, standard output as bytes; nothing may be written there."""
 
-    def run(*words):
-        done = subprocess.run([*warm_knoll, *words], capture_output=True, cwd=tmp_path, timeout=120)
+    def run(*args):
+        done = subprocess.run([*warm_knoll, *args], capture_output=True, cwd=tmp_path, timeout=120)
         assert list(tmp_path.iterdir()) == []
         return done.returncode, done.stdout, done.stderr.decode()
 
@@ -26,12 +26,12 @@ def bare(tmp_path, warm_knoll):
 
 
 def test_certificates(bare):
-    words = ("relate", "iris", "--only", "gaussian-is-mixture-of-one", "--json", "-")
-    code, text, message = bare(*words)
+    args = ("relate", "iris", "--only", "gaussian-is-mixture-of-one", "--json", "-")
+    code, text, message = bare(*args)
     assert code == 0
     assert [each["verdict"] for each in json.loads(text)] == ["holds"]
     assert message.startswith("iris: 150 rows, 4 columns\n✓ gaussian-is-mixture-of-one")
-    code, text, message = bare(*words, "--quiet")
+    code, text, message = bare(*args, "--quiet")
     assert (code, message) == (0, "")
     assert len(json.loads(text)) == 1
 

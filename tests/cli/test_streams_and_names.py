@@ -18,7 +18,7 @@ TABLE = "a,b\n1,2\n1.1,2.1\n9,8\n9.1,8.2\n1.2,2.2\n9.2,8.1\n"
 MODEL = package.KMeans(2, random_state=0).fit([[1.0, 2.0], [1.1, 2.1], [9.0, 8.0], [9.1, 8.2]])
 
 # A command that reads a named table and one that reads standard input; None: the command reads none.
-WORDS = {
+CASES = {
     "compare": ("compare t.csv --methods kmeans --out c", "compare - --methods kmeans --out d"),
     "fit": ("fit kmeans t.csv --param n_clusters=2 --out f.knoll", "fit kmeans - --out g.knoll"),
     "predict": ("predict m.knoll t.csv", "predict m.knoll -"),
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX s
 
 
 def test_every_command_is_here():
-    assert set(WORDS) == set(COMMANDS)
+    assert set(CASES) == set(COMMANDS)
 
 
 @pytest.fixture
@@ -52,8 +52,8 @@ def folder(tmp_path):
 def shell(warm_knoll, folder):
     """Run a command with these redirections."""
 
-    def run(words, streams, command=warm_knoll):
-        line = f"{shlex.join(command)} {words} {streams}"
+    def run(args, streams, command=warm_knoll):
+        line = f"{shlex.join(command)} {args} {streams}"
         done = subprocess.run(
             ["bash", "-c", line], cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300
         )
@@ -64,9 +64,9 @@ def shell(warm_knoll, folder):
     return run
 
 
-@pytest.mark.parametrize("command", WORDS)
+@pytest.mark.parametrize("command", CASES)
 def test_closed_streams(command, shell):
-    named, piped = WORDS[command]
+    named, piped = CASES[command]
     assert shell(named, "<&-").returncode == 0
     if piped is not None:
         done = shell(piped, "<&-")
@@ -78,9 +78,9 @@ def test_closed_streams(command, shell):
     )
 
 
-@pytest.mark.parametrize("command", WORDS)
+@pytest.mark.parametrize("command", CASES)
 def test_a_pipe_that_ends_early(command, shell):
-    done = shell(WORDS[command][0], "| head -c 1; exit ${PIPESTATUS[0]}")
+    done = shell(CASES[command][0], "| head -c 1; exit ${PIPESTATUS[0]}")
     assert done.returncode in (0, 141)
     assert "Broken pipe" not in done.stderr
 
@@ -125,8 +125,8 @@ CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud8
 def test_odd_names(command, odd, folder, monkeypatch, capsys):
     monkeypatch.chdir(folder)
     name = ODD[odd]
-    words = NAMED[command](name)
-    assert main(list(words)) == (0 if command == "datasets" else 2)  # there is no such file yet, and datasets writes it
+    args = NAMED[command](name)
+    assert main(list(args)) == (0 if command == "datasets" else 2)  # there is no such file yet, and datasets writes it
     message = capsys.readouterr()
     assert command == "datasets" or message.err.count("\n") == 1
     assert not CONTROL.search(message.out + message.err)
@@ -134,7 +134,7 @@ def test_odd_names(command, odd, folder, monkeypatch, capsys):
         package.save(MODEL, name)
     elif command != "datasets":
         (folder / name).write_text(TABLE)
-    code = main([*words, *(["--force"] if command == "datasets" else [])])
+    code = main([*args, *(["--force"] if command == "datasets" else [])])
     message = capsys.readouterr()
     assert code == 0, message.err
     assert not CONTROL.search(message.out + message.err)

@@ -1,4 +1,4 @@
-"""Files become points: every format, odd CSV dialects, and broken files that are told what is wrong with them."""
+"""Files become points: every format, odd CSV dialects, and broken files whose errors name what is wrong."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ FORMATS = {
 
 
 @pytest.mark.parametrize("content", FORMATS.values(), ids=FORMATS.keys())
-def test_the_contents_tell_the_format(tmp_path, content):
+def test_the_contents_report_the_format(tmp_path, content):
     table = read_table(write(tmp_path, content, "data"))
     assert table.columns == ("x", "y")
     assert table.X.dtype == np.float64
@@ -230,8 +230,8 @@ def test_arrays_of_another_machine_and_of_no_numbers(tmp_path):
 
 @pytest.mark.parametrize("end", ["", "\n"])
 @pytest.mark.parametrize("rows", [1, 4])
-def test_lines_longer_than_the_first_look(tmp_path, end, rows):
-    """A header of more bytes than are looked at first is read to its end, whole or in pieces."""
+def test_lines_longer_than_the_first_read(tmp_path, end, rows):
+    """A header of more bytes than are read first is read to its end, whole or in pieces."""
     names = [f"a column with the number {j}" for j in range(6000)]
     lines = [",".join(names), *(",".join(str(i + j / 8) for j in range(6000)) for i in range(rows))]
     path = write(tmp_path, "\n".join(lines) + end)
@@ -246,17 +246,17 @@ def test_lines_longer_than_the_first_look(tmp_path, end, rows):
 
 def test_whole_files_and_streams_are_of_one_mind(tmp_path):
     """One guess of the dialect serves both: the same names and numbers, whatever the file looks like."""
-    for kind, content in FORMATS.items():
+    for form, content in FORMATS.items():
         path = write(tmp_path, content, "data")
         table = read_table(path)
         with open_table(path) as opened:
-            assert tuple(opened.numeric_columns()) == table.columns, kind
+            assert tuple(opened.numeric_columns()) == table.columns, form
             pieces = [piece.X for piece in opened.pieces(table.columns)]
-        assert np.concatenate(pieces).tolist() == table.X.tolist() == NUMBERS, kind
+        assert np.concatenate(pieces).tolist() == table.X.tolist() == NUMBERS, form
 
 
 def test_labels_beside_a_table_are_no_column_of_it(tmp_path):
-    """What `np.savez(path, X=X, y=y)` writes: y is left out with a word, unless it is asked for."""
+    """What `np.savez(path, X=X, y=y)` writes: y is left out with a note, unless it is requested."""
     X = np.arange(12.0).reshape(6, 2)
     np.savez(tmp_path / "data.npz", X=X, y=np.arange(6) % 2)
     table = read_table(tmp_path / "data.npz")

@@ -35,7 +35,7 @@ def test_json_is_printable_and_the_same():
     assert json.loads(text) == value
 
 
-def test_bytes_on_their_way_to_a_terminal():
+def test_bytes_that_go_to_a_terminal():
     sink = io.BytesIO()
     file = VisibleBytes(sink)
     for byte in "é\x1b[2J☂\n".encode() + b"\xff\n":  # a letter comes in pieces
@@ -76,9 +76,9 @@ def test_no_escape_sequence_of_a_table_reaches_a_terminal(evil, tmp_path, warm_k
         ("predict", evil, evil),
         ("predict", tmp_path / "\x1b[2J", evil),
     ]
-    for words in commands:
+    for args in commands:
         master, slave = pty.openpty()
-        process = subprocess.Popen([*warm_knoll, *map(str, words)], stdin=slave, stdout=slave, stderr=slave)
+        process = subprocess.Popen([*warm_knoll, *map(str, args)], stdin=slave, stdout=slave, stderr=slave)
         os.close(slave)
         seen = b""
         while True:
@@ -92,7 +92,7 @@ def test_no_escape_sequence_of_a_table_reaches_a_terminal(evil, tmp_path, warm_k
         os.close(master)
         assert process.wait(300) in (0, 2), seen
         for raw in (b"\x1b[2J", b"\x1b]0;", b"\x1b[31m", b"\x07", "\u202e".encode()):
-            assert raw not in seen, (words, seen)
+            assert raw not in seen, (args, seen)
         assert b"internal error" not in seen
 
 
@@ -138,10 +138,10 @@ def model(tmp_path):
     return tmp_path / "m.knoll"
 
 
-@pytest.mark.parametrize("words", ["fit kmeans -", "predict m.knoll -", "compare -", "relate -"])
+@pytest.mark.parametrize("args", ["fit kmeans -", "predict m.knoll -", "compare -", "relate -"])
 @pytest.mark.parametrize("redirect", ["<&-", "0>/dev/null"])
-def test_a_standard_input_that_cannot_be_read(model, tmp_path, words, redirect, warm_knoll):
-    line = f"{shlex.join(warm_knoll)} {words} {redirect}"
+def test_a_standard_input_that_cannot_be_read(model, tmp_path, args, redirect, warm_knoll):
+    line = f"{shlex.join(warm_knoll)} {args} {redirect}"
     done = subprocess.run(line, shell=True, cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert done.returncode == 2, done.stderr
     assert done.stderr.startswith("knoll: standard input ")
@@ -149,10 +149,10 @@ def test_a_standard_input_that_cannot_be_read(model, tmp_path, words, redirect, 
 
 
 def test_a_closed_standard_error(model, tmp_path, warm_knoll):
-    for words, code in (("fit kmeans nowhere.csv", 2), ("predict m.knoll t.csv", 0), ("relate t.csv", 0)):
-        line = f"{shlex.join(warm_knoll)} {words} 2>&-"
+    for args, code in (("fit kmeans nowhere.csv", 2), ("predict m.knoll t.csv", 0), ("relate t.csv", 0)):
+        line = f"{shlex.join(warm_knoll)} {args} 2>&-"
         done = subprocess.run(line, shell=True, cwd=tmp_path, capture_output=True, text=True, timeout=300)
-        assert done.returncode == code, (words, done.stdout)
+        assert done.returncode == code, (args, done.stdout)
         assert "knoll:" not in done.stdout
 
 
@@ -163,12 +163,12 @@ def test_a_name_that_is_no_text(model, tmp_path, warm_knoll):
             file.write(content)
             if not content:
                 _write(file, ending)
-        for words in (("fit", "kmeans", name, "--param", "n_clusters=2", "--json"), ("predict", model, name)):
-            done = subprocess.run([*warm_knoll, *words], capture_output=True, timeout=120)
+        for args in (("fit", "kmeans", name, "--param", "n_clusters=2", "--json"), ("predict", model, name)):
+            done = subprocess.run([*warm_knoll, *args], capture_output=True, timeout=120)
             assert done.returncode == 0, done.stderr
             assert b"\\udcff\\udcfe." in done.stdout + done.stderr
-        words = ("compare", name, "--methods", "kmeans", "--k", "2", "--budget", "1", "--out", f"{name}.out")
-        done = subprocess.run([*warm_knoll, *words, "--quiet"], capture_output=True, timeout=120)
+        args = ("compare", name, "--methods", "kmeans", "--k", "2", "--budget", "1", "--out", f"{name}.out")
+        done = subprocess.run([*warm_knoll, *args, "--quiet"], capture_output=True, timeout=120)
         assert (done.returncode, done.stderr) == (0, b"")
 
 
@@ -190,10 +190,10 @@ def test_a_pipe_that_is_a_file_by_name(tmp_path, call):
 
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    for words in (("fit", "gaussian", pipe), ("compare", pipe, "--methods", "kmeans", "--k", "2", "--budget", "1")):
+    for args in (("fit", "gaussian", pipe), ("compare", pipe, "--methods", "kmeans", "--k", "2", "--budget", "1")):
         writer = threading.Thread(target=pipe.write_text, args=("a,b\n1,2\n3,5\n9,9\n",))
         writer.start()
-        code, text, errors = call(*words, *(("--out", tmp_path / "out") if words[0] == "compare" else ()))
+        code, text, errors = call(*args, *(("--out", tmp_path / "out") if args[0] == "compare" else ()))
         writer.join(10)
         assert code == 0, errors
         assert f"{pipe}: 3 rows, 2 columns" in text

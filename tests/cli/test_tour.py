@@ -31,7 +31,7 @@ from knoll.report.tables import TABLES
 
 
 class Reader(HTMLParser):
-    """Collects what the tests ask about: ids, links, images, headings and tags left open."""
+    """Collects what the tests check: ids, links, images, headings and tags left open."""
 
     def __init__(self):
         super().__init__()
@@ -117,7 +117,7 @@ def test_the_page_needs_no_network(html, read):
     assert re.findall(r"url\((?!#)|@import|fetch\(|XMLHttpRequest|import\(", html) == []
 
 
-def test_every_picture_tells_its_finding(read):
+def test_every_picture_reports_its_finding(read):
     assert len(read.images) == sum(len(make().panels) for make in FIGURES) - len(page._LINKED)  # maps are inline
     for image in read.images:
         assert len(image["alt"]) > 20
@@ -162,7 +162,7 @@ def test_the_papers_numbers_stand_beside_ours(html):
         assert html.count(f"{relation.name}: holds") == 1, relation.name
 
 
-def test_certificates_on_all_the_data_say_how_many_rows():
+def test_certificates_on_all_the_data_report_how_many_rows():
     found = certified(relations.get("gaussian-to-heaviside"))
     assert list(found.certificates) == list(DATA)
     assert all(certificate.holds for certificate in found.certificates.values())
@@ -206,10 +206,10 @@ def test_the_findings_of_the_figures():
 
 
 def test_the_climb_of_12_is_the_beginning_of_that_of_13():
-    way = fits.ascent()
-    assert 0 < way.stop < len(way.positions) - 1
-    assert (way.counts[: way.stop] < fits.ASCENT_LEVEL).all()
-    assert way.counts[way.stop] >= fits.ASCENT_LEVEL
+    path = fits.ascent()
+    assert 0 < path.stop < len(path.positions) - 1
+    assert (path.counts[: path.stop] < fits.ASCENT_LEVEL).all()
+    assert path.counts[path.stop] >= fits.ASCENT_LEVEL
 
 
 def test_far_from_any_data():
@@ -252,13 +252,13 @@ def test_a_table(make):
 def test_figures_as_files(tmp_path, capsys):
     assert main(["tour", "--figures", "--out", str(tmp_path / "deep" / "out")]) == 0
     names = sorted(path.name for path in (tmp_path / "deep" / "out").iterdir())
-    assert names == sorted(f"figure-{n:02}.{kind}" for n in range(1, len(FIGURES) + 1) for kind in ("png", "svg"))
+    assert names == sorted(f"figure-{n:02}.{suffix}" for n in range(1, len(FIGURES) + 1) for suffix in ("png", "svg"))
     out, errors = capsys.readouterr()
     assert out.startswith("16 figures, PNG and SVG, in ")
     assert errors.splitlines()[0].startswith("1/16 figure 1: ")
     assert len(errors.splitlines()) == 16
     svg = (tmp_path / "deep" / "out" / "figure-06.svg").read_text()
-    assert "AMI 0.992" in svg  # the alternative text travels with the file
+    assert "AMI 0.992" in svg  # the alternative text is sent with the file
 
 
 def broken(*args, **kwargs):
@@ -318,7 +318,7 @@ def test_a_read_only_working_directory_and_no_display(tmp_path):
     assert list(home.iterdir()) == []
 
 
-def test_the_help_says_what_is_made(capsys):
+def test_the_help_reports_what_is_made(capsys):
     assert main(["tour", "--help"]) == 0
     text = capsys.readouterr().out
     assert tour_command.command.name == "tour"

@@ -23,8 +23,8 @@ CUTS = {
 }
 
 
-def run(call, *words):
-    code, out, errors = call("tree", *words)
+def run(call, *args):
+    code, out, errors = call("tree", *args)
     assert code == 0, errors
     return out
 
@@ -74,7 +74,7 @@ def test_the_page_has_the_clusters_of_every_eps(call, table, tmp_path):
         assert found["clusters"][at] == labels.max() + 1
         assert found["noise"][at] == pytest.approx((labels < 0).mean(), abs=1e-5)
         assert found["largest"][at] == np.bincount(labels[labels >= 0], minlength=1).max()
-        shown = []  # the same walk as in tree.js
+        shown = []  # the same loop as in tree.js
         for cluster, height in zip(found["row_cluster"], found["row_height"], strict=True):
             while found["birth"][cluster] is not None and found["birth"][cluster] <= eps:
                 cluster = found["parent"][cluster]
@@ -158,7 +158,7 @@ def test_little_and_odd_tables_have_a_page(knoll, tmp_path, text, options, clust
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("options", "message"),
     [
         (["--eps", "1", "--k", "2"], "--eps, --k and --leaves exclude each other"),
         (["--eps", "nan"], "--eps must be a number > 0, got nan"),
@@ -171,13 +171,13 @@ def test_little_and_odd_tables_have_a_page(knoll, tmp_path, text, options, clust
         (["--out", "-"], "--out must be a folder here"),
     ],
 )
-def test_mistakes_are_one_line_and_leave_nothing(call, table, tmp_path, monkeypatch, options, words):
+def test_mistakes_are_one_line_and_leave_nothing(call, table, tmp_path, monkeypatch, options, message):
     monkeypatch.chdir(tmp_path)
     code, out, errors = call("tree", table, "--quiet", *options)
     assert (code, out) == (2, "")
     assert errors.startswith("knoll: ")
     assert errors.count("\n") == 1
-    assert re.search(words, errors)
+    assert re.search(message, errors)
     assert os.listdir(tmp_path) == []
 
 

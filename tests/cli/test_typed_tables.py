@@ -73,14 +73,14 @@ def test_a_customer_table_keeps_its_columns(table, tmp_path, call):
     assert code == 0
     lines = text.splitlines()
     assert lines[0] == f"{table[0]}: 240 rows, used 8 of 11 columns; scaled (auto)"
-    said = " ".join(line.strip() for line in lines)
-    assert "left out: customer_id (an identifier, a different text in every row), comment (free text)" in said
-    assert "store_version has a single value and was ignored." in said
-    assert "segment_code: 3 codes, taken as categories" in said
-    assert "dates, as numbers of days: last_purchase" in said
-    assert "categories, with their number of levels: city (4), gender (2), newsletter (2), segment_code (3)" in said
-    assert "rows: methods for mixed tables use what a row has; others take the mean of the column" in said
-    assert "Influence of the columns on distances: " in said
+    notes = " ".join(line.strip() for line in lines)
+    assert "left out: customer_id (an identifier, a different text in every row), comment (free text)" in notes
+    assert "store_version has a single value and was ignored." in notes
+    assert "segment_code: 3 codes, taken as categories" in notes
+    assert "dates, as numbers of days: last_purchase" in notes
+    assert "categories, with their number of levels: city (4), gender (2), newsletter (2), segment_code (3)" in notes
+    assert "rows: methods for mixed tables use what a row has; others take the mean of the column" in notes
+    assert "Influence of the columns on distances: " in notes
     page = (tmp_path / "out" / "report.html").read_text()
     head = page[: page.index("<main>")]
     assert "240 rows, used 8 of 11 columns; 2 methods compared" in head
@@ -172,15 +172,15 @@ def test_an_error_names_the_row_of_the_file(results, call, tmp_path, monkeypatch
 
 
 def test_options_about_columns(table, tmp_path, call):
-    words = ("fit", "kmeans", table[0], "--param", "n_clusters=4", "--missing", "median", "--json")
-    code, text, _ = call(*words, "--types", "segment_code=number,gender=ignore", "--types", "visits=category",
+    args = ("fit", "kmeans", table[0], "--param", "n_clusters=4", "--missing", "median", "--json")
+    code, text, _ = call(*args, "--types", "segment_code=number,gender=ignore", "--types", "visits=category",
                          "--log", "income", "--ignore", "last_purchase,newsletter")  # fmt: skip
     assert code == 0
     output = json.loads(text)["data"]
     assert output["columns"][:3] == ["age", "log(income)", "segment_code"]
     assert output["columns"][3].startswith("visits=")
     assert output["left_out"]["gender"] == output["left_out"]["newsletter"] == "ignored by request"
-    code, text, _ = call(*words, "--columns", "age,income,city", "--log", "auto")
+    code, text, _ = call(*args, "--columns", "age,income,city", "--log", "auto")
     assert json.loads(text)["data"]["columns"] == ["age", "income", *(f"city={name}" for name in sorted(CITIES))]
     frame = pd.read_csv(table[0])
     found = compare(frame, methods=["kmeans"], k=[4], types={"visits": "category"}, log=["income"], missing="drop",
@@ -223,12 +223,12 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize(("columns", "words", "message"), BAD.values(), ids=BAD.keys())
+@pytest.mark.parametrize(("columns", "args", "message"), BAD.values(), ids=BAD.keys())
 @pytest.mark.parametrize("command", ["compare", "fit"])
-def test_bad_input_is_one_sentence(tmp_path, call, command, columns, words, message):
+def test_bad_input_is_one_sentence(tmp_path, call, command, columns, args, message):
     path = bad(tmp_path, **columns)
     start = ("compare", path, *QUICK) if command == "compare" else ("fit", "kmeans", path)
-    code, text, errors = call(*start, "--out", tmp_path / "out", *words, *(("--quiet",) * (command == "compare")))
+    code, text, errors = call(*start, "--out", tmp_path / "out", *args, *(("--quiet",) * (command == "compare")))
     assert (code, text) == (2, "")
     assert message in errors.replace(str(path), "bad.csv")
     assert errors.count("\n") == 1
@@ -308,23 +308,23 @@ def test_more_formats(tmp_path, call, knoll, make):
     make(path)
     table = read_table(path)
     assert table.X.tolist() == ROWS.tolist()
-    words = ("fit", "kmeans", "--param", "n_clusters=2", "--scale", "none", "--out", tmp_path / "m.knoll", "--json")
-    code, text, _ = call(*words[:2], path, *words[2:])
+    args = ("fit", "kmeans", "--param", "n_clusters=2", "--scale", "none", "--out", tmp_path / "m.knoll", "--json")
+    code, text, _ = call(*args[:2], path, *args[2:])
     output = json.loads(text)
     assert (code, output["data"]["columns"]) == (0, list(table.columns))
     code, text, _ = call("predict", tmp_path / "m.knoll", path)
     assert code == 0
     assert len(text.splitlines()) == 5
     with path.open("rb") as file:
-        done = knoll("fit", "kmeans", "-", *words[2:-3], "--json", stdin=file)
+        done = knoll("fit", "kmeans", "-", *args[2:-3], "--json", stdin=file)
     assert json.loads(done.stdout)["sizes"] == output["sizes"]
 
 
 def test_names_of_rows(tmp_path, call):
     anndata(tmp_path / "x.h5ad")
-    words = ("--param", "n_clusters=2", "--labels", "-")
+    args = ("--param", "n_clusters=2", "--labels", "-")
     for scale in ("none", "standard"):
-        text = call("fit", "kmeans", tmp_path / "x.h5ad", "--scale", scale, "--id", "obs_names", *words)[1]
+        text = call("fit", "kmeans", tmp_path / "x.h5ad", "--scale", scale, "--id", "obs_names", *args)[1]
         assert [line.partition(",")[0] for line in text.splitlines()[:2]] == ["obs_names", '"cell 0"']
     short_header(tmp_path / "r.tsv")
     _, text, _ = call("fit", "kmeans", tmp_path / "r.tsv", "--param", "n_clusters=2")
@@ -337,8 +337,8 @@ def test_a_sparse_fit_is_that_of_its_dense_rows(tmp_path, call):
     scipy.sparse.save_npz(tmp_path / "s.npz", matrix)
     np.save(tmp_path / "d.npy", matrix.toarray())
     for name in ("s.npz", "d.npy"):
-        words = ("--param", "n_clusters=3", "--scale", "none", "--labels", tmp_path / f"{name}.csv", "--quiet")
-        assert call("fit", "kmeans", tmp_path / name, *words) == (0, "", "")
+        args = ("--param", "n_clusters=3", "--scale", "none", "--labels", tmp_path / f"{name}.csv", "--quiet")
+        assert call("fit", "kmeans", tmp_path / name, *args) == (0, "", "")
     assert (tmp_path / "s.npz.csv").read_bytes() == (tmp_path / "d.npy.csv").read_bytes()
 
 

@@ -19,12 +19,12 @@ QUICK = {"methods": ["kmeans", "gaussian-mixture"], "k": range(2, 5), "seed": 0}
 
 def table(n=1_500):
     rng = np.random.default_rng(0)
-    kinds = rng.integers(0, 3, n)
+    groups = rng.integers(0, 3, n)
     return pa.table(
         {
             "number": np.arange(n),
-            "height": rng.normal(size=n) + 6 * kinds,
-            "width": rng.normal(size=n) - 5 * kinds,
+            "height": rng.normal(size=n) + 6 * groups,
+            "width": rng.normal(size=n) - 5 * groups,
             "age": rng.integers(0, 90, n),
         }
     )
@@ -79,7 +79,7 @@ def test_drawn_rows_repeat_as_often_as_among_all():
     rng = np.random.default_rng(0)
     X = np.vstack([np.tile([[1.0, 2.0]], (3_000, 1)), rng.integers(0, 40, size=(9_000, 2)).astype(float)])
     for seed in range(5):
-        passes = LocalPasses(lambda: (Block(part, None) for part in np.array_split(X, 5)), X.dtype, 1)
+        passes = LocalPasses(lambda: (Block(chunk, None) for chunk in np.array_split(X, 5)), X.dtype, 1)
         drawn = draw_rows(passes, len(X), seed, 500)
         assert 480 <= len(drawn) <= 520
         assert abs((drawn == [1.0, 2.0]).all(axis=1).mean() - 0.25) < 0.02

@@ -1,4 +1,4 @@
-"""The laws of a comparison: what must not change it, what must be kept, and what it says of bad input."""
+"""The laws of a comparison: what must not change it, what must be kept, and what it reports of bad input."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ def test_rows_are_sorted_by_content(levels, d):
     assert np.array_equal(content_order(X), np.lexsort(X.T[::-1]))
 
 
-def test_smaller_draws_are_part_of_larger_ones():
+def test_smaller_draws_are_subsets_of_larger_ones():
     order = content_order(np.random.default_rng(0).normal(size=(500, 2)))
     small, large = drawn_rows(order, 50, 3), drawn_rows(order, 200, 3)
     assert len(small) == 50
@@ -232,12 +232,12 @@ def test_a_setting_too_large_for_halves_has_no_stability():
     assert found.candidates["kmeans"].n_clusters == 20
 
 
-def test_a_long_table_is_sampled_and_says_so():
+def test_a_long_table_is_sampled_and_reports_it():
     X, y = three(2000)
     found = compare(X, methods=["kmeans", "mean-shift"], k=[3], truth=y)
     assert found.candidates["kmeans"].how == "all rows"
     slow = found.candidates["mean-shift"]
-    assert (slow.fitted_rows, slow.how) == (SUBSAMPLE, f"sample of {SUBSAMPLE}, the rest by predict")
+    assert (slow.fitted_rows, slow.how) == (SUBSAMPLE, f"sample of {SUBSAMPLE}, the others by predict")
     assert found.notes[0] == f"Parameters were chosen, and answers judged, on {SUBSAMPLE} of 6000 rows drawn at random."
     assert found.notes[1] == f"mean-shift: {slow.shortcut}."
     assert found.candidates["kmeans"].shortcut is None
@@ -274,7 +274,7 @@ def test_a_second_draw_takes_other_rows():
     first, second = drawn_rows(order, 200, 3), drawn_rows(order, 200, 3, after=200)
     assert len(second) == 200
     assert not set(first) & set(second)
-    assert len(drawn_rows(order, 400, 3, after=400)) == 400  # as many as asked for, though some were drawn before
+    assert len(drawn_rows(order, 400, 3, after=400)) == 400  # as many as requested, though some were drawn before
 
 
 def test_a_sample_of_nearly_all_rows_is_all_rows():
@@ -285,7 +285,7 @@ def test_a_sample_of_nearly_all_rows_is_all_rows():
     ]
 
 
-def test_exact_takes_every_row_and_tells_the_cost():
+def test_exact_takes_every_row_and_reports_the_cost():
     plan = make_plan(10**6, 4, compared(), 120.0, exact=True)
     assert all(route.rows == 10**6 and route.how == "all rows" for route in plan.routes.values())
     assert plan.seconds > 1e4
@@ -302,11 +302,11 @@ def test_exact_takes_every_row_and_tells_the_cost():
 # ---- no structure --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["normal", "uniform"])
+@pytest.mark.parametrize("distribution", ["normal", "uniform"])
 @pytest.mark.parametrize("k", [None, range(1, 5)])
-def test_data_without_clusters_is_called_that_and_is_divided_all_the_same(kind, k):
+def test_data_without_clusters_is_called_that_and_is_divided_all_the_same(distribution, k):
     rng = np.random.default_rng(5)
-    X = rng.normal(size=(300, 3)) if kind == "normal" else rng.uniform(size=(300, 3))
+    X = rng.normal(size=(300, 3)) if distribution == "normal" else rng.uniform(size=(300, 3))
     found = compare(X, methods=QUICK, k=k)
     assert (found.verdict, found.recommendation.level) == ("none", "a guess")
     assert "one continuous cloud" in found.recommendation.caution
@@ -500,14 +500,14 @@ def test_more_clusters_than_the_subsample_has_rows_are_a_failure_with_its_reason
 
 
 def test_numbers_not_to_be_tried_are_not_taken():
-    """Three clear clusters, and two asked for: every method that takes a number takes two."""
+    """Three clear clusters, and two requested: every method that takes a number takes two."""
     X, _ = three(40)
     found = compare(X, k=[2])
     for name in ("gaussian-mixture", "kmeans", "kernel-kmeans", "spectral"):
         assert found.candidates[name].n_clusters == 2, name
 
 
-def test_a_foreign_error_is_a_failure_with_its_words(monkeypatch):
+def test_a_foreign_error_is_a_failure_with_its_message(monkeypatch):
     def broken(self, subsample, numbers, overrides):
         raise ValueError("attempt to get argmax of an empty sequence")
 
@@ -527,7 +527,7 @@ def test_a_foreign_error_is_a_failure_with_its_words(monkeypatch):
         np.random.default_rng(0).normal(size=(8, 20)),
         np.eye(25),
     ],
-    ids=["two places twice", "two rows", "three values", "one row apart", "fewer rows than columns", "all as far"],
+    ids=["two points twice", "two rows", "three values", "one row apart", "fewer rows than columns", "all as far"],
 )
 @pytest.mark.parametrize("scale", ["standard", "robust", "none"])
 def test_little_data_stops_no_method(X, scale):

@@ -39,12 +39,12 @@ def random_table(seed: int) -> np.ndarray:
     return np.clip(np.nan_to_num(X, posinf=MOST, neginf=-MOST), -MOST, MOST)
 
 
-def compared(X: np.ndarray, **words):
+def compared(X: np.ndarray, **options):
     """Compare with every warning an error; an answer or a KnollError."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         try:
-            found = compare(X, k=range(1, 4), n_jobs=1, **words)
+            found = compare(X, k=range(1, 4), n_jobs=1, **options)
         except KnollError as error:
             return error
     json.dumps(found.summary(), allow_nan=False)
@@ -83,11 +83,11 @@ def test_the_answer_does_not_depend_on_the_unit(power, constant):
 
 def test_a_column_that_leaves_float64_when_scaled_is_named():
     far = np.c_[np.linspace(0, 1, 60), np.r_[np.full(30, -MOST), np.full(30, MOST)]]
-    words = (
+    message = (
         r"column 'b' spans more than float64 can hold under scale='standard'\. Leave out .*, or divide the column by"
     )
     shifted = np.c_[far[:, 0], np.r_[np.full(50, MOST), np.full(10, -MOST)]]
-    with pytest.raises(BadData, match=words):
+    with pytest.raises(BadData, match=message):
         compare(shifted, columns=["a", "b"], scale="standard")
     assert compare(shifted / 1024, columns=["a", "b"], methods=["kmeans"]).candidates
     thin = np.c_[far[:, 0], 1e-10 * far[:, 0]]
@@ -127,21 +127,21 @@ def test_a_half_that_cannot_be_fitted_costs_the_stability_and_not_the_answer(mon
 
 
 @pytest.mark.parametrize(
-    ("spreads", "scale"),
+    ("deviations", "scale"),
     [((1, 1), "common"), ((1, 4.9), "common"), ((1, 5.5), "standard"), ((1, 1, 1), "common"),
      ((1, 1, 1, 1), "standard"), ((1, 0), "common"), ((0, 0), "common"), ((1e-300, 3e-300), "common"),
      ((1e300, 3e300), "common")],
     ids=str,
 )  # fmt: skip
-def test_auto_takes_a_common_factor_for_few_columns_of_like_spread(spreads, scale):
-    X = np.random.default_rng(0).normal(size=(300, len(spreads))) * spreads + 7 * np.array(spreads)
-    made = Preparation.fit(X, [f"x{j}" for j in range(len(spreads))], scale="auto")
+def test_auto_takes_a_common_factor_for_few_columns_of_like_deviation(deviations, scale):
+    X = np.random.default_rng(0).normal(size=(300, len(deviations))) * deviations + 7 * np.array(deviations)
+    made = Preparation.fit(X, [f"x{j}" for j in range(len(deviations))], scale="auto")
     assert made.scale == scale
     scaled = made.apply(X)
     assert np.isfinite(scaled).all()
     np.testing.assert_allclose(scaled.mean(axis=0), 0, atol=1e-12)
     if scale == "common":
         assert len(set(made.spread)) == 1
-        if any(spreads):
+        if any(deviations):
             assert (scaled.std(axis=0) ** 2).mean() == pytest.approx(1.0)
     assert Preparation.from_plain(made.plain()) == made

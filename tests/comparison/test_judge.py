@@ -1,4 +1,4 @@
-"""The judge: integer tables equal the trained trees, ranks follow the stated rule, the generator draws what it says."""
+"""The judge: integer tables equal the trained trees, ranks follow the stated rule, draws are as documented."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from battery.train import (
     DIGEST,
     calibrated,
     choices_on_unseen,
-    folds_of_kinds,
+    folds_of_recipes,
     folds_of_sets,
     made_judge,
     weights_of,
@@ -28,8 +28,8 @@ from knoll.comparison.recommend import verdict_of
 
 @pytest.fixture(scope="module")
 def sets():
-    kinds = ("gaussians", "moons", "none-gaussian")
-    return [collect(draw(kind, seed), seed) for kind in kinds for seed in (11, 13)]
+    recipes = ("gaussians", "moons", "none-gaussian")
+    return [collect(draw(recipe, seed), seed) for recipe in recipes for seed in (11, 13)]
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +88,7 @@ def test_the_rule_of_the_order():
 
 
 def test_the_order_puts_high_grades_first_within_each_group():
-    """Grades that are a figure plus an offset of the group are learnt, though the figure says little about a grade."""
+    """Grades that are a figure plus an offset of the group are learnt, though the figure determines little."""
     rng = np.random.default_rng(1)
     offset = np.repeat(rng.integers(0, 15, size=100), 20)
     x = rng.uniform(0, 15, size=2000)
@@ -101,11 +101,11 @@ def test_the_order_puts_high_grades_first_within_each_group():
 
 def test_every_set_is_in_one_fold_and_not_trained_on(sets, monkeypatch):
     monkeypatch.setattr("battery.train._ROUNDS", 3)
-    for folds in (folds_of_sets(sets), folds_of_kinds(sets, 3)):
+    for folds in (folds_of_sets(sets), folds_of_recipes(sets, 3)):
         assert sorted(np.concatenate(folds).tolist()) == list(range(len(sets)))
         found = choices_on_unseen(sets, folds, jobs=2)
-        assert [one.kind for one in found] == [sets[at].kind for at in np.concatenate(folds)]
-    assert all(len({sets[at].kind for at in fold}) == 1 for fold in folds_of_kinds(sets, 3))
+        assert [one.recipe for one in found] == [sets[at].recipe for at in np.concatenate(folds)]
+    assert all(len({sets[at].recipe for at in fold}) == 1 for fold in folds_of_recipes(sets, 3))
 
 
 def test_one_cluster_has_its_share_of_the_weight():
@@ -132,22 +132,22 @@ def test_the_verdict_is_open_between_the_thresholds():
 def test_a_collected_set_comes_back_from_its_file(sets, tmp_path):
     save(tmp_path / "one.npz", sets[0])
     again = load(tmp_path / "one.npz")
-    assert (again.kind, again.names, again.sources) == (sets[0].kind, sets[0].names, sets[0].sources)
+    assert (again.recipe, again.names, again.sources) == (sets[0].recipe, sets[0].names, sets[0].sources)
     np.testing.assert_allclose(again.features, sets[0].features, rtol=1e-6)
 
 
-@pytest.mark.parametrize("kind", [*STRUCTURED, *STRUCTURELESS])
-def test_a_kind_draws_finite_rows_with_its_labels(kind):
+@pytest.mark.parametrize("recipe", [*STRUCTURED, *STRUCTURELESS])
+def test_a_recipe_draws_finite_rows_with_its_labels(recipe):
     for seed in range(3):
-        sample, again = draw(kind, seed), draw(kind, seed)
+        sample, again = draw(recipe, seed), draw(recipe, seed)
         assert np.array_equal(sample.X, again.X)
         assert np.isfinite(sample.X).all()
         assert 48 <= len(sample.X) <= 8000
-        assert sample.structured == (kind in STRUCTURED)
+        assert sample.structured == (recipe in STRUCTURED)
         assert all(len(y) == len(sample.X) and y.min() >= -1 for y in sample.labelings)
 
 
-def test_kinds_for_testing_are_of_both_sorts():
+def test_recipes_for_testing_are_of_both_sorts():
     assert set(TEST_ONLY) & set(STRUCTURED)
     assert set(TEST_ONLY) & set(STRUCTURELESS)
 

@@ -94,7 +94,7 @@ def test_independent_columns_have_no_clusters():
     )
 
 
-def test_numbers_alone_go_their_usual_way():
+def test_numbers_alone_are_compared_as_before():
     """A data frame of complete numbers, and the array of it: the same candidates, the same bits."""
     rng = np.random.default_rng(0)
     X = np.r_[rng.normal(0, 1, (80, 3)), rng.lognormal(2, 1, (80, 3))]

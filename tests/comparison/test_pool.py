@@ -25,13 +25,13 @@ def three(n: int = 60, seed: int = 0) -> np.ndarray:
     return np.concatenate([c + rng.normal(size=(n, 2)) for c in centres])
 
 
-def view_of(X: np.ndarray, threads: int = 1) -> Subsample:
+def subsample_of(X: np.ndarray, threads: int = 1) -> Subsample:
     return Subsample(np.ascontiguousarray(X[content_order(X)]), 0, threads)
 
 
 @pytest.fixture(scope="module")
 def subsample() -> Subsample:
-    return view_of(three())
+    return subsample_of(three())
 
 
 @pytest.fixture(scope="module")
@@ -57,17 +57,17 @@ def prominences_by_hand(labels, edges, heights, tops, shares, k):
     """Join components edge by edge, as lists."""
     out = np.full((k, len(shares)), -1.0)
     for c in range(k):
-        parts = [{i} for i in np.flatnonzero(labels == c)]
-        size = len(parts)
+        components = [{i} for i in np.flatnonzero(labels == c)]
+        size = len(components)
         for (i, j), height in zip(edges, heights, strict=True):
-            a, b = ([p for p in parts if end in p] for end in (i, j))
+            a, b = ([p for p in components if end in p] for end in (i, j))
             if not a or not b or a[0] is b[0]:
                 continue
             low, high = sorted((a[0], b[0]), key=lambda p: max((tops[r], -r) for r in p))
             for s, share in enumerate(shares):
                 if len(low) >= share * size:
                     out[c, s] = max(out[c, s], max(tops[r] for r in low) - height)
-            parts.remove(low)
+            components.remove(low)
             high |= low
     return out
 
@@ -233,7 +233,7 @@ def test_figures_do_not_depend_on_units_or_the_order_of_rows():
     X = three(40, seed=3)
     figures = []
     for other in (X, X[np.random.default_rng(0).permutation(len(X))], 1024.0 * X):
-        subsample = view_of(other)
+        subsample = subsample_of(other)
         figures.append(
             measure(subsample, join_answers(subsample, propose_all(subsample, (2, 3, 4), ("kmeans", "dbscan"))))[0]
         )
@@ -253,7 +253,7 @@ def test_figures_do_not_depend_on_units_or_the_order_of_rows():
     ids=["two values", "one column", "wide", "lattice", "few rows"],
 )
 def test_odd_tables_have_finite_figures_and_equal_rows_equal_labels(X):
-    subsample = view_of(X)
+    subsample = subsample_of(X)
     pool = join_answers(subsample, propose_all(subsample, numbers_for(subsample.n), compared()))
     figures, names = measure(subsample, pool)
     assert figures.shape == (len(pool.partitions), len(names))

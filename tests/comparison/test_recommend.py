@@ -1,4 +1,4 @@
-"""What is recommended, and what never is: one cluster, nearly all noise, a verdict that nobody asked for."""
+"""What is recommended, and what never is: one cluster, nearly all noise, a verdict that nobody requested."""
 
 from __future__ import annotations
 
@@ -76,11 +76,11 @@ def test_many_clusters_are_found(number):
 # ---- a number of clusters that was given ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["normal", "uniform", "few rows"])
+@pytest.mark.parametrize("recipe", ["normal", "uniform", "few rows"])
 @pytest.mark.parametrize("method", [None, *compared()[:4]])
-def test_a_number_that_was_given_is_recommended_and_there_is_no_verdict_of_none(kind, method):
+def test_a_number_that_was_given_is_recommended_and_there_is_no_verdict_of_none(recipe, method):
     X = {"normal": RNG(5).normal(size=(200, 3)), "uniform": RNG(5).uniform(size=(200, 3)),
-         "few rows": RNG(5).normal(size=(15, 2))}[kind]  # fmt: skip
+         "few rows": RNG(5).normal(size=(15, 2))}[recipe]  # fmt: skip
     found = compare(X, methods=method, k=[3])
     assert found.verdict == "clusters"
     assert found.candidates[found.recommendation.method].n_clusters == 3
@@ -88,13 +88,13 @@ def test_a_number_that_was_given_is_recommended_and_there_is_no_verdict_of_none(
 
 
 @pytest.mark.parametrize("k", [2, 4, 11, 13, 33])
-def test_any_number_of_clusters_can_be_asked_for(k):
+def test_any_number_of_clusters_can_be_requested(k):
     """Also those that are not on the grid, and more than rows allow by default."""
     found = compare(three(), k=[k])
     assert found.candidates[found.recommendation.method].n_clusters == k
 
 
-def test_every_method_gives_the_number_that_was_asked_for():
+def test_every_method_gives_the_number_that_was_requested():
     found = compare(three(), k=[4])
     for name in ("gaussian-mixture", "kmeans", "spectral", "genie", "agglomerative"):
         assert found.candidates[name].n_clusters == 4, name
@@ -114,8 +114,8 @@ def test_near_ties_go_to_few_clusters_that_many_methods_found():
 def test_on_the_command_line(tmp_path, capsys):
     np.save(tmp_path / "X.npy", RNG(5).normal(size=(200, 3)))
     for k, verdict in (("3", "clusters"), ("2..4", "clusters"), ("1..4", "none")):
-        words = ["--methods", "kmeans,dbscan", "--k", k, "--force", "--json", "--out", str(tmp_path / "out")]
-        assert main(["compare", str(tmp_path / "X.npy"), *words]) == 0
+        args = ["--methods", "kmeans,dbscan", "--k", k, "--force", "--json", "--out", str(tmp_path / "out")]
+        assert main(["compare", str(tmp_path / "X.npy"), *args]) == 0
         text = json.loads(capsys.readouterr().out)
         assert text["verdict"] == text["recommendation"]["verdict"] == verdict
         assert text["recommendation"]["method"] in ("kmeans", "dbscan")
@@ -124,7 +124,7 @@ def test_on_the_command_line(tmp_path, capsys):
 # ---- confidence, alternatives, reasons -----------------------------------------------------------------------------
 
 
-def test_the_words_of_the_confidence():
+def test_the_levels_of_the_confidence():
     assert [level_of(c) for c in (0.0, 0.49, LIKELY, 0.84, CLEAR, 1.0)] == [
         "a guess", "a guess", "likely", "likely", "clear", "clear",
     ]  # fmt: skip
@@ -134,7 +134,7 @@ def test_the_words_of_the_confidence():
     assert "was given" in caution_for("clusters", "clear", [far], 100, required=True)
 
 
-def test_alternatives_differ_and_say_how():
+def test_alternatives_differ_and_report_how():
     found = compare(groups_of_groups())
     assert 1 <= len(found.alternatives) <= 2
     for other in found.alternatives:
@@ -147,10 +147,10 @@ def test_alternatives_differ_and_say_how():
     assert {2, 6} <= numbers
 
 
-@pytest.mark.parametrize(("kind", "seed"), [("moons", 77), ("overlapping", 77), ("tree", 2)])
-def test_no_answer_is_expected_to_be_better_than_the_recommended_one(kind, seed):
+@pytest.mark.parametrize(("recipe", "seed"), [("moons", 77), ("overlapping", 77), ("tree", 2)])
+def test_no_answer_is_expected_to_be_better_than_the_recommended_one(recipe, seed):
     """In the first two tables the judge alone expects more of an answer that it ranks lower."""
-    found = compare(draw(kind, seed).X)
+    found = compare(draw(recipe, seed).X)
     expected = [found.confidence, *(other.candidate.expected for other in found.alternatives)]
     assert expected == sorted(expected, reverse=True)
     assert found.confidence == max(one.expected for one in found.candidates.values())
@@ -165,9 +165,9 @@ def test_what_is_expected_beside_the_first_answer():
 
 
 @pytest.mark.parametrize("k", [None, [3], [2, 4, 5]])
-@pytest.mark.parametrize(("kind", "seed"), [("moons", 77), ("densities", 4), ("none-gaussian", 3)])
-def test_the_curve_is_the_evidence_for_the_number_taken(kind, seed, k):
-    found = compare(draw(kind, seed).X[:300], k=k)
+@pytest.mark.parametrize(("recipe", "seed"), [("moons", 77), ("densities", 4), ("none-gaussian", 3)])
+def test_the_curve_is_the_evidence_for_the_number_taken(recipe, seed, k):
+    found = compare(draw(recipe, seed).X[:300], k=k)
     for name, one in found.candidates.items():
         for curve in one.evidence:
             scores = dict(zip(curve.x.astype(int).tolist(), curve.y["score"].tolist(), strict=True))
@@ -175,7 +175,7 @@ def test_the_curve_is_the_evidence_for_the_number_taken(kind, seed, k):
             own, best = scores[int(curve.chosen)], max(scores.values())
             if "of clusters." in curve.reason:
                 assert own >= best - GRAIN, name
-            elif "were asked for." in curve.reason:
+            elif "were requested." in curve.reason:
                 assert own >= max(score for number, score in scores.items() if number in k) - GRAIN, name
             elif "nearly as good" in curve.reason:
                 assert best - 0.1 - GRAIN <= own < best, name
@@ -198,7 +198,7 @@ def test_of_methods_that_found_the_same_the_stable_one_is_taken(monkeypatch):
     assert found.recommendation.method != first
     assert found.candidates[found.recommendation.method].stability >= STABLE
     assert adjusted_rand_score(found.labels, usual.labels) > 0.98
-    alone = compare(X, methods=[first])  # no other method: it is said
+    alone = compare(X, methods=[first])  # no other method: it is reported
     assert "find other clusters (adjusted Rand index 0.30)" in alone.recommendation.caution
 
 
@@ -241,7 +241,7 @@ def test_every_model_predicts_its_labels_also_from_a_file(make, k, tmp_path):
                 assert np.array_equal(model.predict_proba(scaled), one.probabilities), name
 
 
-def test_a_table_larger_than_the_view_keeps_the_law():
+def test_a_table_larger_than_the_subsample_keeps_the_law():
     X = np.concatenate([moons(1500), moons(500) + 6])
     found = compare(X, budget=20)
     scaled = found.scaling.apply(X)
@@ -260,9 +260,10 @@ def test_an_answer_of_every_source_predicts_its_labels(budget, tmp_path):
     found = propose_all(subsample, numbers_for(subsample.n), names)
     judged = the_judge().judge(subsample, join_answers(subsample, found))
     table = Table(X, order, plan, subsample)
-    some = {(one.source, one.filled): (at, one) for at, group in enumerate(judged.pool.members[1:], 1) for one in group}
-    assert {source for source, _ in some} == set(judged.pool.sources)
-    for number, (key, (at, chosen)) in enumerate(some.items()):
+    pool = enumerate(judged.pool.members[1:], 1)
+    members = {(one.source, one.filled): (at, one) for at, group in pool for one in group}
+    assert {source for source, _ in members} == set(judged.pool.sources)
+    for number, (key, (at, chosen)) in enumerate(members.items()):
         one = fit_answer(table, judged, at, chosen)
         save(one.model, tmp_path / f"{number}.knoll")
         for model in (one.model, load(tmp_path / f"{number}.knoll")):

@@ -90,7 +90,7 @@ def test_the_report_and_the_model_are_files(found, frame, tmp_path):
         found.save(tmp_path / "x.knoll", method="som")
 
 
-def test_a_comparison_without_its_rows_says_so(found):
+def test_a_comparison_without_its_rows_reports_it(found):
     with pytest.raises(BadData, match="this comparison has no rows"):
         replace(found, X=None).plot()
 

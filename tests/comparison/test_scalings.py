@@ -1,4 +1,4 @@
-"""The scaling of columns: what is chosen, and what is said where another one gives another answer."""
+"""The scaling of columns: what is chosen, and what is reported where another one gives another answer."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ def notes(X, labels, **options):
     return scale_notes(X, made.columns, made, labels, np.arange(len(X)), 0, 1, None)
 
 
-def test_columns_of_one_unit_are_looked_at_as_they_are():
+def test_columns_of_one_unit_are_used_as_they_are():
     X, group = genes()
     wrong = (X[:, 10] > 1).astype(np.int64)
-    said = notes(X, wrong)
-    assert len(said) == 1
-    assert said[0].startswith(
+    found_notes = notes(X, wrong)
+    assert len(found_notes) == 1
+    assert found_notes[0].startswith(
         "If the columns have one unit: on columns as they are, not scaled, the answer would differ"
     )
-    assert "3 clusters" in said[0]
-    assert said[0].endswith('To compare on them: scale="none" (--scale none).')
+    assert "3 clusters" in found_notes[0]
+    assert found_notes[0].endswith('To compare on them: scale="none" (--scale none).')
     assert notes(X, group) == ()  # the answer is found without scaling
 
 
-def test_nothing_is_said_where_the_scaling_does_not_matter():
+def test_nothing_is_reported_where_the_scaling_does_not_matter():
     rng = np.random.default_rng(1)
     group = rng.integers(2, size=300)
     X = rng.normal(size=(300, 5)) + 6 * group[:, None]
@@ -63,11 +63,11 @@ def test_far_rows_and_skewed_columns_suggest_others():
     assert options == ['scale="robust" (--scale robust)', 'log="auto" (--log auto)']
 
 
-def test_compare_says_it():
+def test_compare_reports_it():
     X, _ = genes()
     found = compare(X, methods=["kmeans", "mean-shift"], budget=30, progress=False)
     again = compare(X, methods=["kmeans", "mean-shift"], budget=30, progress=False, scale="standard")
-    assert (again.labels == found.labels).all()  # what is said changes no answer
+    assert (again.labels == found.labels).all()  # the note changes no answer
     assert not any("would differ" in note for note in again.notes)
 
 
@@ -138,11 +138,11 @@ def segments(n=600, seed=0):
     return frame, group, rng
 
 
-@pytest.mark.parametrize("kind", [int, float, bool])
-def test_one_boolean_does_not_decide_alone(kind):
+@pytest.mark.parametrize("dtype", [int, float, bool])
+def test_one_boolean_does_not_decide_alone(dtype):
     frame, group, rng = segments()
     plain = compare(frame, budget=20, progress=False)
-    found = compare(frame.assign(newsletter=rng.integers(2, size=len(frame)).astype(kind)), budget=20, progress=False)
+    found = compare(frame.assign(newsletter=rng.integers(2, size=len(frame)).astype(dtype)), budget=20, progress=False)
     assert adjusted_rand_score(group, plain.labels) > 0.9 < adjusted_rand_score(group, found.labels)
     assert any("hardly any (nearly independent of the others): newsletter" in note for note in found.notes)
 
@@ -166,7 +166,7 @@ def test_a_date_that_repeats_a_number_counts_once():
     assert found.table.left_out == {"last": "it orders the rows as 'recency' does; name it in columns to use it"}
 
 
-def test_the_first_page_says_what_another_scaling_would_change():
+def test_the_first_page_reports_what_another_scaling_would_change():
     X, _ = topics()
     found = compare(X, methods=["kmeans"], metric="cosine", progress=False)
     doubt = "On columns divided by their quartiles the answer would differ: 2 clusters"

@@ -11,14 +11,14 @@ import knoll
 EXPECTED_FAILED_CHECKS: dict[str, dict[str, str]] = {
     "HDBSCAN": {
         "check_methods_sample_order_invariance": (
-            "The check asks for n_clusters=2 of data whose tree has one cluster: exactly k clusters is a promise, so "
+            "The check requests n_clusters=2 of data whose tree has one cluster: exactly k clusters is a promise, so "
             "there an error is the answer."
         ),
     }
 }
 
 
-# What the contract's data asks for: defaults that find nothing in it would only raise red flags.
+# What the contract's data needs: defaults that find nothing in it would only raise red flags.
 PARAMETERS: dict[str, dict[str, object]] = {
     "AgglomerativeClustering": {"n_clusters": 3, "compute_distances": True},
     "DBSCAN": {"eps": 1.5},

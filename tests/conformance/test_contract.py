@@ -126,7 +126,7 @@ def test_a_weight_is_a_number_of_repetitions(Estimator):
 
 @each
 @pytest.mark.parametrize(
-    ("weights", "words"),
+    ("weights", "message"),
     [
         ([1.0], "one weight for each row"),
         ([[1.0]] * 40, "1D array"),
@@ -136,15 +136,15 @@ def test_a_weight_is_a_number_of_repetitions(Estimator):
         (["a"] * 40, "must be real numbers"),
     ],
 )
-def test_bad_weights_are_reported(Estimator, weights, words):
+def test_bad_weights_are_reported(Estimator, weights, message):
     if Estimator.__name__ in contract.UNWEIGHTED:
         return
     if Estimator.__name__ in contract.NEGATIVE_WEIGHTS:
-        words = words.replace(" and >= 0", "")
+        message = message.replace(" and >= 0", "")
         if -1.0 in weights:
             make(Estimator).fit(contract.data(n=40), sample_weight=weights)
             return
-    with pytest.raises(BadData, match=words):
+    with pytest.raises(BadData, match=message):
         make(Estimator).fit(contract.data(n=40), sample_weight=weights)
 
 
@@ -229,7 +229,7 @@ def test_nan_and_infinity_are_named_with_their_position(Estimator):
 
 @each
 @pytest.mark.parametrize(
-    ("X", "words"),
+    ("X", "message"),
     [
         (np.zeros((0, 3)), "minimum of 1 is required"),
         (np.zeros((3, 0)), "minimum of 1 is required"),
@@ -238,8 +238,8 @@ def test_nan_and_infinity_are_named_with_their_position(Estimator):
         ([["a", "b"]], "could not convert string"),
     ],
 )
-def test_data_that_cannot_be_used_is_reported(Estimator, X, words):
-    with pytest.raises(BadData, match=words):
+def test_data_that_cannot_be_used_is_reported(Estimator, X, message):
+    with pytest.raises(BadData, match=message):
         make(Estimator).fit(X)
 
 

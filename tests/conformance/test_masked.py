@@ -53,9 +53,9 @@ def refused(name="X", count=3):
 @pytest.mark.parametrize(("cls", "method"), pairs("X"))
 def test_data_is_refused_by_every_method(cls, method):
     model = made(cls) if "fit" in method else made(cls).fit(X)
-    for given in (masked(X), masked(X.astype(np.float32)), list(masked(X))):
+    for table in (masked(X), masked(X.astype(np.float32)), list(masked(X))):
         with refused():
-            getattr(model, method)(given)
+            getattr(model, method)(table)
 
 
 @pytest.mark.parametrize(("cls", "method"), pairs("X", "sample_weight"))
@@ -91,7 +91,7 @@ def test_a_mask_that_hides_nothing_is_an_array(cls):
 
 
 @pytest.mark.parametrize(
-    ("model", "given"),
+    ("model", "matrix"),
     [
         (knoll.KernelKMeans(3, kernel="precomputed"), K),
         (knoll.SpectralClustering(3, affinity="precomputed"), K),
@@ -102,9 +102,9 @@ def test_a_mask_that_hides_nothing_is_an_array(cls):
         (knoll.AgglomerativeClustering(3, metric="precomputed", linkage="average"), 1 - K),
     ],
 )
-def test_given_matrices_are_refused(model, given):
+def test_given_matrices_are_refused(model, matrix):
     with refused():
-        model.fit(masked(given))
+        model.fit(masked(matrix))
 
 
 @pytest.mark.parametrize(
@@ -218,9 +218,9 @@ REFERENCE = {
 @pytest.mark.parametrize("name", REFERENCE)
 def test_the_reference_refuses_them(name):
     function = getattr(reference, name)
-    given, what = (K, "K") if name == "weighted_kernel_kmeans" else (X, "X")
+    data, what = (K, "K") if name == "weighted_kernel_kmeans" else (X, "X")
     with refused(what):
-        function(masked(given), *REFERENCE[name])
+        function(masked(data), *REFERENCE[name])
     if name == "weighted_kernel_kmeans":
         with refused("labels"):
             function(K, masked(LABELS))

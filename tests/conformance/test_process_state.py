@@ -29,9 +29,9 @@ BLOBS = np.concatenate([np.random.default_rng(c).normal(3 * c, 1, size=(70, 5)) 
 def digest(model):
     """Digest the labels and all other arrays of a fitted model but the seconds of its history."""
     arrays = model.to_state()[1]
-    parts = [f"{name}{array.dtype}".encode() + array.tobytes() for name, array in sorted(arrays.items())
+    chunks = [f"{name}{array.dtype}".encode() + array.tobytes() for name, array in sorted(arrays.items())
              if not name.endswith("seconds")]  # fmt: skip
-    return hashlib.sha256(b"".join(parts)).hexdigest()
+    return hashlib.sha256(b"".join(chunks)).hexdigest()
 
 
 def fits(*models):
@@ -72,11 +72,11 @@ def blas_threads():
     return {one["num_threads"] for one in threadpoolctl.threadpool_info() if one["user_api"] == "blas"}
 
 
-def watching(look, expected, started, ended, changes):
+def watching(read, expected, started, ended, changes):
     """Look at a state of the process until all calls have ended."""
     started.wait()
     while not ended.is_set():
-        if (found := look()) != expected:
+        if (found := read()) != expected:
             changes.append(found)
         time.sleep(0.0005)
 

@@ -100,11 +100,11 @@ def cases() -> Iterator[tuple[str, Fit]]:
                 if dtype == np.float32 and table in ("huge", "tiny"):
                     continue
                 points = X.astype(dtype)
-                for kind, weights in weights_of(len(X)).items():
-                    if kind != "plain" and table not in ("plane", "copies"):
+                for weighting, weights in weights_of(len(X)).items():
+                    if weighting != "plain" and table not in ("plane", "copies"):
                         continue
                     yield (
-                        f"{name}/{table}/{np.dtype(dtype).name}/{kind}",
+                        f"{name}/{table}/{np.dtype(dtype).name}/{weighting}",
                         lambda make=make, points=points, weights=weights: _fitted(make(), points, weights),
                     )
     yield from _mixed(made)
@@ -132,18 +132,18 @@ def _mixed(made: dict[str, NDArray[np.float64]]) -> Iterator[tuple[str, Fit]]:
     for name, make in models.items():
         for dtype in (np.float64, np.float32):
             points = rows.astype(dtype)
-            for kind, weights in weights_of(len(X)).items():
+            for weighting, weights in weights_of(len(X)).items():
                 yield (
-                    f"{name}/plane/{np.dtype(dtype).name}/{kind}",
+                    f"{name}/plane/{np.dtype(dtype).name}/{weighting}",
                     lambda make=make, points=points, weights=weights: _fitted(make(), points, weights),
                 )
 
 
 def _blocks(made: dict[str, NDArray[np.float64]]) -> Iterator[tuple[str, Fit]]:
     X, known = made["plane"], estimators()
-    parts = [X[:50], X[50:51], X[51:]]
+    chunks = [X[:50], X[50:51], X[51:]]
     for name in ("kmeans-auto", "mixture-full", "gaussian"):
-        yield f"{name}/plane/blocks", lambda make=known[name]: make().fit_blocks(lambda: iter(parts))
+        yield f"{name}/plane/blocks", lambda make=known[name]: make().fit_blocks(lambda: iter(chunks))
 
 
 def _sparse(made: dict[str, NDArray[np.float64]]) -> Iterator[tuple[str, Fit]]:

@@ -26,7 +26,7 @@ def test_labels_for_fixed_seeds_are_unchanged(family):
 
 
 def test_a_change_would_be_seen():
-    one, other = (answer(CASES[f"kmeans-auto/plane/float64/{kind}"]) for kind in ("plain", "whole"))
+    one, other = (answer(CASES[f"kmeans-auto/plane/float64/{weighting}"]) for weighting in ("plain", "whole"))
     assert of_labels(one) != of_labels({**one, "labels_": one["labels_"][::-1]})
     assert of_bits(one) != of_bits(other)
     moved = one["cluster_centers_"].copy()

@@ -1,6 +1,6 @@
 """Faults at a known point of a fit: a worker that kills itself while it reads, computes or merges.
 
-A file says whether that has happened, so that the task is done when it is repeated elsewhere.
+A file reports whether that has happened, so that the task is done when it is repeated elsewhere.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _is_worker() -> bool:
 
 @dataclass(frozen=True)
 class LethalTable:
-    """Rows in parts, of which the second kills whoever reads it first."""
+    """Rows in files, of which the second kills whoever reads it first."""
 
     path: str
     count: int
@@ -74,18 +74,18 @@ class LethalTable:
 
 
 @dataclass(frozen=True)
-class LethalPart:
-    """A part that kills the worker which computes it first, or which merges its results."""
+class LethalPartial:
+    """A partial step that kills the worker which computes it first, or which merges its results."""
 
-    part: Any
+    partial: Any
     flag: str
     in_merge: bool
 
     def __call__(self, block: Any, state: Any, run: Any) -> Any:
         if self.in_merge:
-            return LethalStats(self.part(block, state, run), self.flag)
+            return LethalStats(self.partial(block, state, run), self.flag)
         die_once(self.flag)
-        return self.part(block, state, run)
+        return self.partial(block, state, run)
 
 
 @dataclass(frozen=True)
@@ -121,15 +121,15 @@ class _Sabotaged:
     def prepared(self, prepare: Any) -> Any:
         return _Sabotaged(self._inner.prepared(prepare), self._engine)
 
-    def total(self, part: Any, state: Any) -> Any:
+    def total(self, partial: Any, state: Any) -> Any:
         engine = self._engine
         engine.count += 1
         if engine.count != engine.at:
-            return self._inner.total(part, state)
+            return self._inner.total(partial, state)
         if engine.before is not None:
             engine.before()
-            return self._inner.total(part, state)
-        found = self._inner.total(LethalPart(part, engine.flag, engine.in_merge), state)
+            return self._inner.total(partial, state)
+        found = self._inner.total(LethalPartial(partial, engine.flag, engine.in_merge), state)
         return found.stats if engine.in_merge else found
 
 

@@ -180,7 +180,7 @@ def test_one_partition_at_a_time():
     assert open_now[0] == before
 
 
-def test_what_is_wrong_is_said():
+def test_what_is_wrong_is_reported():
     X = table()
     lazy = da.from_array(X, chunks=(2_000, D))
     bad = X.copy()

@@ -24,8 +24,8 @@ def write(folder, n=20_000, d=4, dtype=np.float64, files=5):
     rng = np.random.default_rng(0)
     X = (rng.normal(size=(n, d)) + 5 * rng.integers(0, 3, size=(n, 1))).astype(dtype)
     cuts = np.sort(rng.integers(0, n, files - 1))
-    for number, part in enumerate(np.split(X, cuts)):
-        np.save(folder / f"part-{number}.npy", part)
+    for number, chunk in enumerate(np.split(X, cuts)):
+        np.save(folder / f"part-{number}.npy", chunk)
     return X, str(folder / "part-*.npy")
 
 
@@ -71,15 +71,15 @@ def test_a_killed_worker_changes_no_bit(client, tmp_path):
     assert victim not in client.run(os.getpid).values()
 
 
-def test_what_is_wrong_is_said(client, tmp_path):
+def test_what_is_wrong_is_reported(client, tmp_path):
     X, _ = write(tmp_path)
     with pytest.raises(InvalidParameter, match="workers cannot call make_blocks"):
         KMeans(2).fit_blocks(lambda: [X], engine=client)
     with pytest.raises(InvalidType, match="engine must be a dask Client, or an object with a method passes"):
         KMeans(2).fit_blocks(lambda: [X], engine="tcp://127.0.0.1")
     X[12_345, 2] = np.nan
-    for number, part in enumerate(np.array_split(X, 3)):
-        np.save(tmp_path / f"nan-{number}.npy", part)
+    for number, chunk in enumerate(np.array_split(X, 3)):
+        np.save(tmp_path / f"nan-{number}.npy", chunk)
     with pytest.raises(BadData, match="a NaN at row 12345, column 'column 3'"):
         KMeans(2).fit_blocks(knoll.blocks.open(tmp_path / "nan-*.npy"), engine=client)
 

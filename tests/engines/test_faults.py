@@ -138,7 +138,7 @@ def test_a_nan_is_named_by_its_global_row(client, tmp_path):
         kmeans().fit_blocks(rows, engine=client)
 
 
-def test_a_part_of_another_width_is_named(client, tmp_path):
+def test_a_file_of_another_width_is_named(client, tmp_path):
     rows = LethalTable.of(tmp_path, table(), 4, "")
     np.save(tmp_path / "part-2.npy", np.zeros((10, 3)))
     with pytest.raises(BadData, match="partition 2 has 3 columns, and the first one 4"):

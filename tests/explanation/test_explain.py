@@ -26,7 +26,7 @@ def customers():
     return frame, labels
 
 
-def test_names_say_what_sets_a_cluster_apart(customers):
+def test_names_report_what_sets_a_cluster_apart(customers):
     frame, labels = customers
     names = knoll.explain(labels, frame).names
     assert names[0] in ("low spend, few visits", "few visits, low spend")
@@ -145,7 +145,7 @@ def test_the_columns_of_a_model_are_the_used_ones(customers):
 
 
 @pytest.mark.parametrize("convert", [lambda f: f, pl.from_pandas, lambda f: {c: f[c].tolist() for c in f}])
-def test_every_kind_of_table(customers, convert):
+def test_every_type_of_table(customers, convert):
     frame, labels = customers
     found = knoll.explain(labels, convert(frame.reset_index(drop=True)))
     assert found.to_dict() == knoll.explain(labels, frame.reset_index(drop=True)).to_dict()
@@ -229,7 +229,7 @@ def test_extreme_numbers(scale):
     assert json.loads(json.dumps(found.to_dict(), allow_nan=False))
 
 
-def test_a_million_rows_say_what_was_sampled():
+def test_a_million_rows_report_what_was_sampled():
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 3, 60_000)
     found = knoll.explain(labels, rng.normal(size=(60_000, 2)) + 4 * labels[:, None])

@@ -93,8 +93,8 @@ def test_random_groups_have_no_distinctive_columns():
 def without_rows(found):
     output = found.to_dict()
     for cluster in output["clusters"]:
-        for kind in ("typical", "border", "unusual"):
-            cluster[kind] = [(row["id"], row["reason"]) for row in cluster[kind]]
+        for role in ("typical", "border", "unusual"):
+            cluster[role] = [(row["id"], row["reason"]) for row in cluster[role]]
     return json.dumps(output, sort_keys=True)
 
 
@@ -129,7 +129,7 @@ def test_any_increasing_function_keeps_the_effect():
     assert effects[0] == pytest.approx(effects[2])
 
 
-def test_columns_that_were_left_out_are_described_and_no_rule_asks_for_them():
+def test_columns_that_were_left_out_are_described_and_no_rule_uses_them():
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 2, 200)
     table = pa.table({

@@ -74,10 +74,10 @@ def test_fidelity_coverage_and_precision_are_counted():
     again = found.predict_rules()
     assert found.fidelity == pytest.approx((again == labels).mean())
     for cluster in found.clusters:
-        own, given = labels == cluster.label, again == cluster.label
-        assert cluster.coverage == pytest.approx((own & given).sum() / own.sum())
-        if given.any():
-            assert cluster.precision == pytest.approx((own & given).sum() / given.sum())
+        own, covered = labels == cluster.label, again == cluster.label
+        assert cluster.coverage == pytest.approx((own & covered).sum() / own.sum())
+        if covered.any():
+            assert cluster.precision == pytest.approx((own & covered).sum() / covered.sum())
         assert sum(rule.coverage for rule in cluster.rules) == pytest.approx(cluster.coverage)
     assert sum(rule.rows for cluster in found.clusters for rule in cluster.rules) == len(labels)
 
@@ -95,7 +95,7 @@ def test_the_tree_finds_separable_clusters_and_no_more_than_it_needs():
 
 
 @pytest.mark.parametrize("depth", range(5))
-def test_no_more_levels_than_asked(depth):
+def test_no_more_levels_than_requested(depth):
     table, labels = random_table(5)
     found = knoll.explain(labels, table, depth=depth)
     assert found.depth <= depth
@@ -104,7 +104,7 @@ def test_no_more_levels_than_asked(depth):
         assert found.to_sql() == str(int(np.bincount(labels + 1).argmax() - 1))
 
 
-def test_values_that_float32_cannot_tell_apart():
+def test_values_that_float32_cannot_distinguish():
     x = 1e9 + np.arange(64.0)
     found = knoll.explain((x >= 1e9 + 17).astype(int), x[:, None])
     assert found.fidelity == 1.0

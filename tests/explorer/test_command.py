@@ -1,4 +1,4 @@
-"""`knoll explore`: doors, one line on standard output, and its end."""
+"""`knoll explore`: its inputs, one line on standard output, and its end."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from knoll.explorer.wire import decode, split
 class Explorer:
     """The command in a process of its own."""
 
-    def __init__(self, *words, cwd=None):
+    def __init__(self, *args, cwd=None):
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "knoll", "explore", *map(str, words), "--no-open"],
+            [sys.executable, "-m", "knoll", "explore", *map(str, args), "--no-open"],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd=cwd,
@@ -78,8 +78,8 @@ def test_a_file_with_options_and_a_recommendation(tmp_path):
 
 
 def test_a_folder_of_results(tmp_path):
-    words = [sys.executable, "-m", "knoll", "compare", "iris", "--methods", "kmeans,gmm", "--budget", "10", "--quiet"]
-    subprocess.run(words, cwd=tmp_path, check=True)
+    args = [sys.executable, "-m", "knoll", "compare", "iris", "--methods", "kmeans,gmm", "--budget", "10", "--quiet"]
+    subprocess.run(args, cwd=tmp_path, check=True)
     labels = __import__("pyarrow.parquet").parquet.read_table(tmp_path / "comparison" / "labels.parquet")
     explorer = Explorer("comparison", "--no-recommend", cwd=tmp_path)
     header, arrays = explorer.ask(do="state")[-1]
@@ -91,12 +91,12 @@ def test_a_folder_of_results(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "text"),
+    ("args", "text"),
     [(["nothing.csv"], "nothing.csv"), (["iris", "--port", "70000"], "--port"), (["iris", "--columns", "x"], "x")],
 )
-def test_errors_are_one_line(words, text):
+def test_errors_are_one_line(args, text):
     found = subprocess.run(
-        [sys.executable, "-m", "knoll", "explore", *words, "--no-open"], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "knoll", "explore", *args, "--no-open"], capture_output=True, text=True, check=False
     )
     assert found.returncode == 2
     assert found.stdout == ""

@@ -29,7 +29,7 @@ def found(iris):
 
 def test_labels_of_any_library_are_explored_and_replayed(iris):
     table = pd.DataFrame(iris.X, columns=list("abcd"), index=[f"r{i}" for i in range(150)])
-    labels = {"other": iris.y, "words": np.array(["x", "y", "z"])[iris.y]}
+    labels = {"other": iris.y, "names": np.array(["x", "y", "z"])[iris.y]}
     session = knoll.explore(table, labels=labels, show=False)
     np.testing.assert_array_equal(session.labels, iris.y)
     assert session.answer.title == "other"

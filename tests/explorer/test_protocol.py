@@ -277,8 +277,8 @@ def test_morph(client, relation):
     step = client.page.session.history.position
     frames = [client.result("morph", relation=relation, at=at) for at in (0.0, 0.5, 1.0)]
     points = client.page.session.source.points
-    given = {"n_clusters": 3} if relation == "mixture-to-kmeans" else {}
-    path = knoll.relations.get(relation).path(points, 24, **given)
+    parameters = {"n_clusters": 3} if relation == "mixture-to-kmeans" else {}
+    path = knoll.relations.get(relation).path(points, 24, **parameters)
     for (header, arrays), at in zip(frames, (0, 12, len(path) - 1)):
         if len(path) == 24:
             np.testing.assert_array_equal(labels_of(arrays), path[at].labels)

@@ -1,4 +1,4 @@
-"""One fit at a time: cancelling is quick, a later position of a slider takes the place of the earlier one."""
+"""One fit at a time: cancelling is quick, a later position of a slider replaces the earlier one."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def large():
     return np.concatenate([rng.normal(size=(10_000, 6)) + 4 * rng.normal(size=6) for _ in range(6)])
 
 
-class Asked(threading.Thread):
-    """A message that is asked in a thread of its own, with the time of its answer."""
+class Request(threading.Thread):
+    """A message that is sent in a thread of its own, with the time of its answer."""
 
     def __init__(self, page, seq, do, **fields):
         super().__init__(daemon=True)
@@ -68,7 +68,7 @@ def test_cancel_is_quick(serve, large):
     page = serve(Session.open(large))
     client, waits = Client(page), []
     for _ in range(4):  # the best counts: other processes may have the processor
-        slow = Asked(page, 7, "fit", **SLOW)
+        slow = Request(page, 7, "fit", **SLOW)
         running(page)
         begun = time.monotonic()
         assert client.result("cancel", of=7)[0]["cancelled"] == 1
@@ -82,13 +82,13 @@ def test_cancel_is_quick(serve, large):
     client.http.close()
 
 
-def test_a_later_position_takes_the_place_of_the_earlier(serve, large):
+def test_a_later_position_replaces_the_earlier(serve, large):
     page = serve(Session.open(large))
-    first = Asked(page, 1, "fit", slot="slider", **SLOW)
+    first = Request(page, 1, "fit", slot="slider", **SLOW)
     running(page)
-    second = Asked(page, 2, "fit", slot="slider", method="mean-shift", parameters={"bandwidth": 2.1}, preview=False)
+    second = Request(page, 2, "fit", slot="slider", method="mean-shift", parameters={"bandwidth": 2.1}, preview=False)
     until(lambda: any(job.message["seq"] == 2 for job in list(page.runner._jobs)))
-    third = Asked(page, 3, "fit", slot="slider", method="dbscan", parameters={"eps": 1.0, "min_samples": 5})
+    third = Request(page, 3, "fit", slot="slider", method="dbscan", parameters={"eps": 1.0, "min_samples": 5})
     for one in (first, second, third):
         one.join(100)
     assert (first.header["code"], second.header["code"]) == ("superseded", "superseded")
@@ -118,7 +118,7 @@ def test_a_slider_dragged_while_a_fit_stops_is_never_refused():
 
 def test_another_page_and_what_is_quick_are_not_disturbed(serve, large):
     page = serve(Session.open(large))
-    slow = Asked(page, 1, "fit", slot="slider", **SLOW)
+    slow = Request(page, 1, "fit", slot="slider", **SLOW)
     running(page)
     client = Client(page, "b")
     begun = time.monotonic()

@@ -103,7 +103,7 @@ def test_a_request_that_another_site_caused_is_refused(client, site):
     assert status(request(client.page, more=own)) == 200
 
 
-def test_files_are_no_part_of_other_sites(client):
+def test_other_sites_cannot_load_our_files(client):
     embedded = ["Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: no-cors", "Sec-Fetch-Dest: script"]
     assert is_refused(request(client.page, method="GET", path="/explorer.js", more=embedded, body=b""))
     framed = ["Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: iframe"]
@@ -128,9 +128,9 @@ def test_there_is_no_cors_and_no_cookie(client):
 @pytest.mark.parametrize("token", [None, "x", "{token}x", "{half}"])
 def test_without_the_token_nothing_is_answered(client, path, token):
     page = client.page
-    given = token and token.format(token=page.token, half=page.token[:-1])
+    sent_token = token and token.format(token=page.token, half=page.token[:-1])
     for method in ("GET", "POST", "PUT", "DELETE"):
-        assert is_refused(request(page, token=given, path=path, method=method))
+        assert is_refused(request(page, token=sent_token, path=path, method=method))
 
 
 def test_the_token_counts_in_its_header_alone(client):
@@ -173,18 +173,18 @@ def test_the_token_is_in_no_log_line_and_no_response(client, caplog):
 
 
 def test_the_command_shows_its_address_once_and_other_users_cannot_see_it(tmp_path):
-    words = [sys.executable, "-m", "knoll", "explore", "iris", "--no-open", "--no-recommend", "--idle", "1"]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path) as process:
+    command = [sys.executable, "-m", "knoll", "explore", "iris", "--no-open", "--no-recommend", "--idle", "1"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path) as process:
         address = process.stdout.readline().decode().strip()
         base, _, token = address.partition("#")
-        words_seen = Path(f"/proc/{process.pid}/cmdline").read_bytes()
+        command_line = Path(f"/proc/{process.pid}/cmdline").read_bytes()
         assert httpx.get(base, trust_env=False).status_code == 200
         assert httpx.post(f"{base}api/ask", content=BODY, trust_env=False).status_code == 403
         process.terminate()
-        rest, told = process.communicate(timeout=20)
+        output, errors = process.communicate(timeout=20)
     assert process.returncode == 0
-    assert rest == b""
-    assert token.encode() not in told + words_seen
+    assert output == b""
+    assert token.encode() not in errors + command_line
     assert list(tmp_path.iterdir()) == []
 
 

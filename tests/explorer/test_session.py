@@ -141,7 +141,7 @@ def test_random_walks_are_undone_and_replayed(seed):
     assert session.state is session.history.steps[-1].state
 
 
-def test_an_edit_keeps_the_numbers_and_says_that_it_was_made_by_hand(session):
+def test_an_edit_keeps_the_numbers_and_reports_that_it_was_made_by_hand(session):
     session.fit("kmeans", n_clusters=4)
     before = session.labels
     session.merge([3, 1], name="both")
@@ -164,11 +164,11 @@ def test_a_split_divides_by_the_plain_estimator(session):
     session.fit("kmeans", n_clusters=3)
     rows = session.labels == 1
     session.split(1, 3)
-    parts = KMeans(3, n_init=2, random_state=0).fit(session.source.points[rows]).labels_
+    subclusters = KMeans(3, n_init=2, random_state=0).fit(session.source.points[rows]).labels_
     found = session.labels[rows]
     assert set(found) == {1, 3, 4}
-    for part in range(3):
-        assert len(set(found[parts == part])) == 1
+    for subcluster in range(3):
+        assert len(set(found[subclusters == subcluster])) == 1
     np.testing.assert_array_equal(session.labels[~rows], session.undo().labels[~rows])
 
 
@@ -197,7 +197,7 @@ def test_a_cancelled_fit_changes_nothing(session):
     assert session.attempts == 1
 
 
-def test_slow_methods_preview_and_say_what_they_saw():
+def test_slow_methods_preview_and_report_what_they_saw():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40_000, 2)) + 8 * rng.integers(0, 2, (40_000, 1))
     session = Session.open(X)
@@ -246,9 +246,9 @@ def test_parameters_are_those_of_a_closed_list(session, method, parameters, text
 
 def test_labels_of_other_programs():
     X = knoll.datasets.iris().X
-    words = np.array(["a", "b", "c"])[knoll.datasets.iris().y]
-    session = Session.open(X, labels={"hdbscan": knoll.datasets.iris().y - 1, "words": words})
-    first, second = session.given.values()
+    names = np.array(["a", "b", "c"])[knoll.datasets.iris().y]
+    session = Session.open(X, labels={"hdbscan": knoll.datasets.iris().y - 1, "names": names})
+    first, second = session.supplied.values()
     assert (first.method, first.origin, first.sizes()) == ("hdbscan", "given", {0: 50, 1: 50})
     assert [second.notes[at].name for at in range(3)] == ["a", "b", "c"]
     assert session.state.answer is first

@@ -61,7 +61,7 @@ class FirstRowsOfMemory(knoll.KMeans):
         return super().fit(X, sample_weight=sample_weight)
 
 
-class SomeThreadsAdd(knoll.KMeans):
+class ThreadsAdd(knoll.KMeans):
     def fit(self, X, y=None, sample_weight=None):
         super().fit(X, sample_weight=sample_weight)
         self.inertia_ += self.inertia_ * 1e-15 * (self.n_jobs or 1)
@@ -148,7 +148,7 @@ class Fussy(knoll.Gaussian):
         (kmeans, MovedCentres, "centres_are_means_of_their_rows"),
         (kmeans, DeafToWeights, "a_weight_is_a_number_of_repetitions"),
         (kmeans, FirstRowsOfMemory, "any_form_gives_the_same_bits"),
-        (kmeans, SomeThreadsAdd, "any_threads_give_the_same_bits"),
+        (kmeans, ThreadsAdd, "any_threads_give_the_same_bits"),
         (mixture, LooseDensities, "log_densities_are_exact"),
         (mixture, OutsideTheBox, "means_lie_in_the_box"),
         (gaussian, DividedByOneLess, "mean_and_covariance_are_exact"),
@@ -156,7 +156,7 @@ class Fussy(knoll.Gaussian):
         (dbscan, NoNoise, "answers_follow_the_definition"),
         (mean_shift, RestlessEnds, "ends_are_fixed_points"),
         (spectral, LooseEigenvalues, "eigenvalues_are_those_of_lapack"),
-        (kernel_kmeans, LooseObjective, "the_objective_is_what_it_says"),
+        (kernel_kmeans, LooseObjective, "the_objective_is_what_is_reported"),
         (gaussian, Talkative, "fit: RuntimeWarning"),
         (gaussian, ForeignError, "fit: LinAlgError"),
         (gaussian, Fussy, "refuses ordinary data"),
@@ -221,7 +221,7 @@ def test_a_failure_is_reduced_to_a_few_lines():
     assert "predict_is_labels" in summary(tally)
 
 
-def test_the_command_replays_a_case_and_tells_by_its_exit_code(capfd):
+def test_the_command_replays_a_case_and_reports_by_its_exit_code(capfd):
     assert main(["--families", "metrics", "--seed", "7", "--cases", "2"]) == 0
     assert "metrics: 2 cases" in capfd.readouterr().out
     assert main(["--families", "nothing"]) == 2

@@ -1,6 +1,6 @@
 """An engine that does whatever a cluster may do to a fit, in one process and from one seed.
 
-Rows are cut into partitions anywhere, some empty. Parts run in a random order, some of them twice, with any number of
+Rows are cut into partitions anywhere, some empty. Partial steps run in a random order, some twice, with any number of
 threads. Function, state and result are pickled on every hop. Memories of blocks are dropped, and late tasks of an
 earlier pass run on them. Results merge as they happen to arrive, and stay in use by others: a merge that changes an
 input is caught.
@@ -52,7 +52,7 @@ class HostilePasses:
         self._engine, self._random, self._partitions = engine, engine.random, partitions
         self.dtype, self._prepare = dtype, prepare
         self._memories: dict[int, Memory] = {}
-        self._late: tuple[Any, Any] | None = None  # part and state of an earlier pass
+        self._late: tuple[Any, Any] | None = None  # partial and state of an earlier pass
         self.columns = partitions[0].points.shape[1]
 
     @property
@@ -65,12 +65,12 @@ class HostilePasses:
     def prepared(self, prepare: Any) -> HostilePasses:
         return HostilePasses(self._engine, self._partitions, self.dtype, (*self._prepare, sent(prepare)))
 
-    def map(self, part: Any, state: Any) -> Iterator[Any]:
-        results = self._results(part, state)
+    def map(self, partial: Any, state: Any) -> Iterator[Any]:
+        results = self._results(partial, state)
         yield from (results[number] for number in sorted(results))
 
-    def total(self, part: Any, state: Any) -> Any:
-        arrived = list(self._results(part, state).values())
+    def total(self, partial: Any, state: Any) -> Any:
+        arrived = list(self._results(partial, state).values())
         while len(arrived) > 1:
             a, b = (arrived.pop(int(self._random.integers(len(arrived)))) for _ in range(2))
             before = pickle.dumps((a, b))
@@ -79,22 +79,22 @@ class HostilePasses:
             arrived.append(self._received(merged))
         return arrived[0]
 
-    def _results(self, part: Any, state: Any) -> dict[int, Any]:
+    def _results(self, partial: Any, state: Any) -> dict[int, Any]:
         blocks = self._blocks()
         results = {}
         twice = self._random.integers(0, len(blocks), 2).tolist()
         for number in self._random.permutation([*range(len(blocks)), *twice]).tolist():
             if self._late is not None and self._random.random() < 0.3:  # a task that nobody waits for any more
                 self._run(*self._late, number, blocks[number])
-            results[number] = self._received(self._run(part, state, number, blocks[number]))
-        self._late = part, state
+            results[number] = self._received(self._run(partial, state, number, blocks[number]))
+        self._late = partial, state
         return results
 
-    def _run(self, part: Any, state: Any, number: int, block: Block) -> Any:
+    def _run(self, partial: Any, state: Any, number: int, block: Block) -> Any:
         if number not in self._memories or self._random.random() < 0.2:
             self._memories[number] = Memory(Budget(1 << 30))
         run = Run(int(self._random.integers(1, 4)), self._memories[number])
-        return sent(part)(block, sent(state), run)
+        return sent(partial)(block, sent(state), run)
 
     def _received(self, stats: Any) -> Any:
         data = pickle.dumps(stats)

@@ -107,7 +107,7 @@ def same_partition(a: np.ndarray, b: np.ndarray) -> None:
     st.sampled_from(["graph", "climbing"]),
     st.booleans(),
 )
-def test_predict_is_labels_and_kinds_agree(X, eps, min_samples, border, formulation, weighted):
+def test_predict_is_labels_and_types_agree(X, eps, min_samples, border, formulation, weighted):
     weights = np.random.default_rng(1).integers(0, 3, size=len(X)) if weighted else None
     if weights is not None and not weights.any():
         return
@@ -115,12 +115,12 @@ def test_predict_is_labels_and_kinds_agree(X, eps, min_samples, border, formulat
     model.fit(X, sample_weight=weights)
     np.testing.assert_array_equal(model.predict(X), model.labels_)
     if formulation == "graph":
-        kinds = model.predict_kind(X)
+        types = model.predict_kind(X)
         present = np.ones(len(X), dtype=bool) if weights is None else weights > 0
         core = np.isin(np.arange(len(X)), model.core_sample_indices_)
-        np.testing.assert_array_equal((kinds == "core")[present], core[present])
+        np.testing.assert_array_equal((types == "core")[present], core[present])
         if border != "noise":
-            np.testing.assert_array_equal((kinds == "noise")[present], (model.labels_ < 0)[present])
+            np.testing.assert_array_equal((types == "noise")[present], (model.labels_ < 0)[present])
 
 
 INPUTS = {

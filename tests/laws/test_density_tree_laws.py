@@ -193,7 +193,7 @@ def test_bits_are_those_of_one_thread():
         np.testing.assert_array_equal(getattr(one, name), getattr(three, name))
 
 
-def test_what_cannot_be_asked():
+def test_invalid_requests():
     X = TABLES["normal"]
     tree = DensityTree(5).fit(X)
     with pytest.raises(InvalidParameter, match="eps must be > 0"):
@@ -229,7 +229,7 @@ def test_equal_rows_are_no_outliers(rows):
 
 
 def test_weights_of_any_size_end():
-    """A running sum that once held 1e290 is rounding: the search for a core distance must not trust it."""
+    """A running sum that once contained 1e290 is rounding: the search for a core distance must not trust it."""
     rng = np.random.default_rng(0)
     X = rng.integers(-400, 200, size=(200, 1)).astype(float)
     weights = 10.0 ** rng.uniform(-290, 292, size=200)

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::knoll.exceptions.SuspiciousResu
 RNG = np.random.default_rng(17)
 N, MOST = 110, 200  # rows of a table; heights of a larger one
 CHAIN = RNG.permutation(10**5).astype(float)[:, None]
-KINDS: dict[str, tuple[np.ndarray, dict]] = {
+TABLES: dict[str, tuple[np.ndarray, dict]] = {
     "normal": (RNG.normal(size=(N, 2)), {}),
     "blobs": (RNG.normal(size=(N, 5)) + 6 * RNG.integers(0, 3, size=(N, 1)), {}),
     "duplicates": (np.repeat(RNG.normal(size=(N // 5, 2)), 5, axis=0), {}),
@@ -46,9 +46,9 @@ def levels(tree: DensityTree) -> np.ndarray:
     return np.concatenate([heights, heights[:1] / 2, heights[:-1] / 2 + heights[1:] / 2, 1.5 * heights[-1:]])
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_cut_is_dbscan_at_every_height_and_between(kind):
-    X, options = KINDS[kind]
+@pytest.mark.parametrize("name", TABLES)
+def test_a_cut_is_dbscan_at_every_height_and_between(name):
+    X, options = TABLES[name]
     options = {"min_samples": 4, **options}
     weights = options.pop("weights", None)
     tree = DensityTree(**options).fit(X, sample_weight=weights)
@@ -88,7 +88,7 @@ def test_heights_are_those_of_prims_algorithm_bit_for_bit(seed):
 
 
 def binary_tree(tree: DensityTree, size: int) -> np.ndarray:
-    """One of the binary trees of a density tree: of parts that meet at a height, the large ones are joined first."""
+    """One of the binary trees of a density tree: of subtrees that join at a height, the large ones are joined first."""
     module = pytest.importorskip("sklearn.cluster._hdbscan._tree", reason="scikit-learn has moved its condensing")
     n, order, bars = len(tree.order_), tree.order_, tree.bars_
     node, weight = order.copy(), np.ones(n, dtype=np.int64)
@@ -96,15 +96,15 @@ def binary_tree(tree: DensityTree, size: int) -> np.ndarray:
     starts = np.arange(n)
     for height in np.unique(bars[1:]):
         joined = np.split(starts, np.flatnonzero(bars[starts[1:]] > height) + 1)
-        for parts in joined:
-            whole = sorted(parts, key=lambda part: weight[part] < size)
+        for subtrees in joined:
+            whole = sorted(subtrees, key=lambda subtree: weight[subtree] < size)
             number, total = node[whole[0]], weight[whole[0]]
-            for part in whole[1:]:
-                total += weight[part]
-                joins.append((number, node[part], height, total))
+            for subtree in whole[1:]:
+                total += weight[subtree]
+                joins.append((number, node[subtree], height, total))
                 number = n + len(joins) - 1
-            node[parts[0]], weight[parts[0]] = number, total
-        starts = np.array([parts[0] for parts in joined])
+            node[subtrees[0]], weight[subtrees[0]] = number, total
+        starts = np.array([subtrees[0] for subtrees in joined])
     return np.array(joins, dtype=module.HIERARCHY_dtype)
 
 

@@ -69,9 +69,9 @@ def test_any_cuts_give_the_same_bits(seed, n, d, cuts):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CollapsedComponentWarning)
         whole = Gaussian().fit(X)
-        parts = Gaussian().fit_blocks(lambda: np.split(X, sorted(cuts)))
-    assert (whole.covariance_ == parts.covariance_).all()
-    assert (whole.mean_ == parts.mean_).all()
+        by_blocks = Gaussian().fit_blocks(lambda: np.split(X, sorted(cuts)))
+    assert (whole.covariance_ == by_blocks.covariance_).all()
+    assert (whole.mean_ == by_blocks.mean_).all()
 
 
 @settings(deadline=None, max_examples=40)

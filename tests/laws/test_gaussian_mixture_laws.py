@@ -46,7 +46,7 @@ def assert_close(a, b, tol=1e-8):
 @settings(max_examples=40)
 @given(seed=seeds, n=st.integers(30, 300), d=st.integers(1, 4), k=st.integers(1, 5), shape=shapes, noise=st.booleans())
 def test_the_likelihood_never_falls(seed, n, d, k, shape, noise):
-    """Nor where a component collapses: it is held above the floor from the start."""
+    """Nor where a component collapses: it is kept above the floor from the start."""
     X = cloud(seed, n, d)
     if noise:
         X = np.vstack([X, np.random.default_rng(seed).uniform(-20, 20, size=(n // 8, d))])
@@ -273,8 +273,8 @@ def test_any_cuts_give_the_same_bits(seed, n, cuts, shape):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", KnollWarning)
         whole = GaussianMixture(2, **parameters).fit(X)
-        parts = GaussianMixture(2, **parameters).fit_blocks(lambda: np.split(X, sorted(cuts)))
-    assert_same_bits(whole, parts, (*PARAMETERS, "lower_bounds_", "noise_weight_", "noise_box_"))
+        by_blocks = GaussianMixture(2, **parameters).fit_blocks(lambda: np.split(X, sorted(cuts)))
+    assert_same_bits(whole, by_blocks, (*PARAMETERS, "lower_bounds_", "noise_weight_", "noise_box_"))
 
 
 @pytest.mark.parametrize("shape", [*SHAPES, "fixed"])

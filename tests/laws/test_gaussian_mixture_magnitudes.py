@@ -44,7 +44,7 @@ def assert_sound(model, X, tmp_path=None, sample_weight=None):
         assert np.isfinite(model.sample(30, random_state=0)[0]).all()
         assert np.isfinite(model.lower_bounds_).all()
         weights = None if sample_weight is None else sample_weight / sample_weight.max()
-        exact = model.score_samples(X.astype(np.float64))  # which the mean is taken of, whatever the kind of X
+        exact = model.score_samples(X.astype(np.float64))  # which the mean is taken of, whatever the dtype of X
         size = max(1.0, float(np.abs(exact).max()))
         mean = size * np.average(exact / size, weights=weights)
         assert model.score(X, sample_weight=sample_weight) == pytest.approx(mean, rel=1e-6, abs=1e-12)
@@ -354,7 +354,7 @@ def test_any_magnitudes(seed, n, d, k, shape, init, reg_covar, noise, weighted, 
 
 
 @pytest.mark.parametrize("init", STARTS)
-def test_a_fixed_variance_of_any_size_climbs_and_tells_rows_apart(init):
+def test_a_fixed_variance_of_any_size_climbs_and_distinguishes_rows(init):
     """Light rows lie many deviations from the mean: over a narrow variance their squared distances leave float64."""
     for seed in range(30):
         rng = np.random.default_rng(seed)

@@ -180,11 +180,11 @@ def test_orders_repetition_dtype_and_threads_change_nothing(name, missing):
 @pytest.mark.parametrize("name", MODELS)
 def test_a_file_and_a_frame_have_the_same_labels(name, tmp_path):
     X = table()
-    words = np.array(["red", "green", "blue", "grey"], dtype=object)
+    colours = np.array(["red", "green", "blue", "grey"], dtype=object)
     frame = pd.DataFrame(X[:, :3], columns=["a", "b", "c"])
     for j in range(3, 6):
         seen = ~np.isnan(X[:, j])
-        frame[f"t{j}"] = pd.Series(np.where(seen, words[np.where(seen, X[:, j], 0).astype(int)], None), dtype=object)
+        frame[f"t{j}"] = pd.Series(np.where(seen, colours[np.where(seen, X[:, j], 0).astype(int)], None), dtype=object)
     model = MODELS[name](X, 3).fit(X)
     option = model._gower_parameters[1]
     named = MODELS[name](X, 3).set_params(**{option: None}).fit(frame)
@@ -202,14 +202,14 @@ def test_a_file_and_a_frame_have_the_same_labels(name, tmp_path):
     assert named.estimate_cost(frame).memory > 0
 
 
-@pytest.mark.parametrize("kind", ["spectral", "kernel"])
-def test_the_kernel_is_one_less_the_distance(kind):
+@pytest.mark.parametrize("method", ["spectral", "kernel"])
+def test_the_kernel_is_one_less_the_distance(method):
     X = table(missing=0.1)
     K = 1 - matrix(X, 3)
-    ours = MODELS[kind](X, 3).fit(X)
-    option = {"affinity": "precomputed"} if kind == "spectral" else {"kernel": "precomputed"}
-    other = MODELS[kind](X, 3).set_params(**option).fit(K)
-    if kind == "spectral":
+    ours = MODELS[method](X, 3).fit(X)
+    option = {"affinity": "precomputed"} if method == "spectral" else {"kernel": "precomputed"}
+    other = MODELS[method](X, 3).set_params(**option).fit(K)
+    if method == "spectral":
         np.testing.assert_allclose(ours.eigenvalues_, other.eigenvalues_, atol=1e-9)
         np.testing.assert_allclose(ours.affinity_matrix_, K, atol=0)
     else:

@@ -129,7 +129,7 @@ def test_a_weight_is_a_number_of_repetitions(name, option):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_clusters_are_those_of_scikit_learn_but_for_rows_at_saddles(seed):
-    """The tree of scikit-learn is binary: rows at which several clusters meet at once go to one of them, by chance."""
+    """The tree of scikit-learn is binary: rows at which several clusters merge at once go to one of them, by chance."""
     X = blobs(400, seed=seed, k=4)
     for options in ({}, {"min_cluster_size": 12}, {"min_samples": 3}, {"cluster_selection_epsilon": 0.8}):
         ours, theirs = HDBSCAN(**options).fit(X), SklearnHDBSCAN(copy=True, **options).fit(X)
@@ -189,9 +189,9 @@ def test_distances_sparse_rows_and_graphs_give_the_same_tree(name):
     D1 = pairwise_distances(X, metric="manhattan")
     matrix = HDBSCAN(metric="precomputed").fit(D1)
     graph = HDBSCAN(metric="precomputed").fit(scipy.sparse.csr_array(D1 + 1e-300))
-    for model, given in ((matrix, D1), (graph, scipy.sparse.csr_array(D1 + 1e-300))):
+    for model, data in ((matrix, D1), (graph, scipy.sparse.csr_array(D1 + 1e-300))):
         assert same_partition(direct.labels_, model.labels_)
-        np.testing.assert_array_equal(model.predict(given), model.labels_)
+        np.testing.assert_array_equal(model.predict(data), model.labels_)
     rows = HDBSCAN().fit(scipy.sparse.csr_array(X))
     np.testing.assert_array_equal(rows.predict(X), rows.labels_)
     assert same_partition(HDBSCAN(metric="precomputed", noise="nearest").fit(D).labels_ >= 0, np.ones(len(X)) >= 0)
@@ -226,10 +226,10 @@ def test_memberships_are_those_of_the_tree():
         few = model.membership_vectors(t=t)
         assert (np.diff(few.indptr) <= t).all()
         np.testing.assert_allclose(np.sort(few.toarray())[:, k - t :], np.sort(every)[:, k - t :])
-    noise = np.flatnonzero(~inside)  # a row outside meets a cluster where it first meets one of its rows
+    noise = np.flatnonzero(~inside)  # a row outside merges with a cluster where it first merges with one of its rows
     for row in noise[:20]:
-        meets = np.array([u[row, model.labels_ == c].min() for c in range(k)])
-        levels = 1.0 / np.maximum(meets, model.condensed_tree_.row_height[row])
+        heights = np.array([u[row, model.labels_ == c].min() for c in range(k)])
+        levels = 1.0 / np.maximum(heights, model.condensed_tree_.row_height[row])
         np.testing.assert_allclose(every[row], levels / levels.sum(), rtol=1e-9)
 
 
@@ -361,17 +361,17 @@ def test_the_condensed_tree_is_a_table():
 
 def test_a_model_file_keeps_every_answer(tmp_path):
     X = blobs(80)
-    for options, given in (({}, X), ({"noise": "nearest"}, X), ({"metric": "precomputed"}, pairwise_distances(X))):
-        model = HDBSCAN(**options).fit(given, sample_weight=np.arange(80) % 3)
+    for options, data in (({}, X), ({"noise": "nearest"}, X), ({"metric": "precomputed"}, pairwise_distances(X))):
+        model = HDBSCAN(**options).fit(data, sample_weight=np.arange(80) % 3)
         knoll.save(model, tmp_path / "m.knoll")
         loaded = knoll.load(tmp_path / "m.knoll")
-        np.testing.assert_array_equal(loaded.predict(given), model.labels_)
+        np.testing.assert_array_equal(loaded.predict(data), model.labels_)
         np.testing.assert_array_equal(loaded.genie(4), model.genie(4))
         np.testing.assert_array_equal(loaded.outlier_scores_, model.outlier_scores_)
         np.testing.assert_array_equal(loaded.cut(0.7), model.cut(0.7))
 
 
-def test_what_cannot_be_asked(monkeypatch):
+def test_invalid_requests(monkeypatch):
     X = blobs(30)
     with pytest.raises(BadData, match="min_samples \\(31\\) must be at most the number of samples"):
         HDBSCAN(min_samples=31).fit(X)

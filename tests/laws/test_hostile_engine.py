@@ -45,23 +45,24 @@ def test_every_estimator_with_blocks_is_here():
     assert found == set(MODELS)
 
 
-def rows_of(kind, n, dtype):
+def rows_of(dataset, n, dtype):
     rng = np.random.default_rng(n)
     X = rng.normal(size=(n, 3)) + 6 * rng.integers(0, 4, size=(n, 1))
-    if kind == "copies":
+    if dataset == "copies":
         X = np.round(X)
-    elif kind == "far":
+    elif dataset == "far":
         X[0] = 1e7
-    elif kind == "huge" and dtype == np.float64:
+    elif dataset == "huge" and dtype == np.float64:
         X *= 1e130
     return X.astype(dtype)
 
 
-def weights_of(kind, n):
+def weights_of(dataset, n):
     rng = np.random.default_rng(5)
-    if kind == "plain":
+    if dataset == "plain":
         return None
-    return np.where(rng.random(n) < 0.3, 0.0, rng.uniform(0.1, 3, n) if kind == "weighted" else rng.integers(1, 5, n))
+    absent = rng.random(n) < 0.3
+    return np.where(absent, 0.0, rng.uniform(0.1, 3, n) if dataset == "weighted" else rng.integers(1, 5, n))
 
 
 def fitted(name, parameters, X, w, **options):
@@ -89,8 +90,8 @@ def facts(model):
 @pytest.mark.parametrize(("name", "parameters"), [(name, each) for name, several in MODELS.items() for each in several])
 def test_the_engine_changes_no_bit(name, parameters, weights, dtype):
     """Any cuts, orders, repetitions, losses and threads: the bits of one array."""
-    for seed, (kind, n, partitions) in enumerate([("copies", 9_000, 9), ("huge", 700, 4), ("far", 4_097, 3)]):
-        X, w = rows_of(kind, n, dtype), weights_of(weights, n)
+    for seed, (dataset, n, partitions) in enumerate([("copies", 9_000, 9), ("huge", 700, 4), ("far", 4_097, 3)]):
+        X, w = rows_of(dataset, n, dtype), weights_of(weights, n)
         alone = fitted(name, parameters, X, w)
         assert facts(fitted(name, parameters, X, w, engine=HostileEngine(seed, partitions))) == facts(alone)
         with warnings.catch_warnings():
@@ -212,7 +213,7 @@ def test_memories_have_a_limit(monkeypatch):
     X = rows_of("plain", 20_000, np.float64)
     state, evaluated = lloyd.start(X[:20]), []
     for memory in (0, memory_size(8192, 3, 20), 1 << 30):
-        local = LocalPasses(lambda: (Block(part, None) for part in np.array_split(X, 2)), X.dtype, 1, memory=memory)
+        local = LocalPasses(lambda: (Block(chunk, None) for chunk in np.array_split(X, 2)), X.dtype, 1, memory=memory)
         found = [local.total(lloyd._partial, state) for _ in range(3)]
         assert all((each.sums.round() == found[0].sums.round()).all() for each in found)
         evaluated.append(found[-1].distances)
@@ -234,13 +235,13 @@ def test_another_version_or_instruction_set_is_refused():
 def test_a_process_with_another_instruction_set_refuses_to_compute():
     if Build.here().instruction_set == "baseline":
         pytest.skip("this machine has one instruction set")
-    ask = f"import pickle; pickle.loads({pickle.dumps(Build.here())!r}).require()"
+    check = f"import pickle; pickle.loads({pickle.dumps(Build.here())!r}).require()"
     environment = {"KNOLL_ISA": "baseline", "PATH": ""}
-    done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, env=environment, check=False)
+    done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, env=environment, check=False)
     assert "Set KNOLL_ISA=baseline for all processes." in done.stderr
 
 
-def test_a_run_is_one_thread_unless_said():
+def test_a_run_is_one_thread_by_default():
     assert Run().threads == 1
 
 
@@ -259,8 +260,8 @@ def test_a_run_is_one_thread_unless_said():
 )
 def test_init_size_gives_the_same_start_in_memory_and_in_blocks(name, parameters, weights):
     """Fewer rows than there are: `fit` and `fit_blocks` draw the same ones, in any order of the rows."""
-    for kind in ("plain", "copies", "huge"):
-        X, w = rows_of(kind, 9_000, np.float64), weights_of(weights, 9_000)
+    for dataset in ("plain", "copies", "huge"):
+        X, w = rows_of(dataset, 9_000, np.float64), weights_of(weights, 9_000)
         parameters = {**parameters, "init_size": 700}
         blocks = fitted(name, parameters, X, w, engine=HostileEngine(1))
         with warnings.catch_warnings():
@@ -268,7 +269,7 @@ def test_init_size_gives_the_same_start_in_memory_and_in_blocks(name, parameters
             whole = getattr(knoll, name)(**parameters).fit(X, sample_weight=w)
             other = getattr(knoll, name)(**{**parameters, "init_size": None}).fit(X, sample_weight=w)
         assert facts(whole) == facts(blocks)
-        if kind == "plain":
+        if dataset == "plain":
             assert facts(whole) != facts(other)
 
 

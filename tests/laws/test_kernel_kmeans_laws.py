@@ -15,7 +15,7 @@ from knoll.kernel_kmeans.means import Means, Problem
 from knoll.kernel_kmeans.steps import assign
 
 seeds = st.integers(0, 2**32 - 1)
-some_kernels = st.sampled_from(["rbf", "linear", "poly", "heaviside"])
+kernel_names = st.sampled_from(["rbf", "linear", "poly", "heaviside"])
 PARAMETERS = {"sigma": 1.5, "eps": 1.5, "degree": 2}
 
 
@@ -90,11 +90,11 @@ def test_equals_the_reference_step_by_step(seed, n, d, k, kernel, weighted):
     seed=seeds,
     n=st.integers(4, 80),
     k=st.integers(1, 6),
-    kernel=some_kernels,
+    kernel=kernel_names,
     lattice=st.booleans(),
     local_search=st.booleans(),
 )
-def test_the_objective_never_rises_and_is_what_it_says(seed, n, k, kernel, lattice, local_search):
+def test_the_objective_never_rises_and_is_what_is_reported(seed, n, k, kernel, lattice, local_search):
     assume(k <= n)
     X = cloud(seed, n, 2, lattice=lattice)
     weights = np.random.default_rng(seed).integers(1, 4, size=n).astype(float)
@@ -113,7 +113,7 @@ def test_the_objective_never_rises_and_is_what_it_says(seed, n, k, kernel, latti
     seed=seeds,
     n=st.integers(4, 60),
     k=st.integers(1, 5),
-    kernel=some_kernels,
+    kernel=kernel_names,
     lattice=st.booleans(),
     init=st.sampled_from(["k-means++", "random"]),
     max_iter=st.sampled_from([1, 2, 300]),
@@ -149,7 +149,7 @@ def test_the_linear_kernel_is_kmeans(seed, n, d, k):
 
 @settings(deadline=None, max_examples=40)
 @given(seed=seeds, n=st.integers(5, 60), k=st.integers(2, 5))
-def test_where_the_linear_kernel_parts_from_kmeans_there_is_a_tie(seed, n, k):
+def test_where_the_linear_kernel_differs_from_kmeans_there_is_a_tie(seed, n, k):
     """On a lattice k-means compares distances to rounded centres; one step later only tied rows may differ."""
     X, labels = cloud(seed, n, 2, lattice=True), start(seed, n, k)
     centers = np.array([X[labels == c].mean(axis=0) for c in range(k)])
@@ -178,8 +178,8 @@ def _problem(kernel, X, weights=None):
 
 
 @settings(deadline=None, max_examples=40)
-@given(seed=seeds, n=st.integers(5, 60), k=st.integers(2, 5), kernel=some_kernels, lattice=st.booleans())
-def test_no_way_to_a_partition_changes_what_is_closest(seed, n, k, kernel, lattice):
+@given(seed=seeds, n=st.integers(5, 60), k=st.integers(2, 5), kernel=kernel_names, lattice=st.booleans())
+def test_no_method_of_a_partition_changes_what_is_closest(seed, n, k, kernel, lattice):
     rng = np.random.default_rng(seed)
     X, labels = cloud(seed, n, 2, lattice=lattice), start(seed, n, k).astype(np.int32)
     weights = rng.uniform(0.5, 2, size=n) if seed % 2 else None
@@ -202,7 +202,7 @@ def test_no_way_to_a_partition_changes_what_is_closest(seed, n, k, kernel, latti
 
 @settings(deadline=None, max_examples=40)
 @given(seed=seeds, n=st.integers(4, 30), k=st.integers(1, 4), weighted=st.booleans(), sparse=st.booleans())
-def test_an_indefinite_similarity_comes_to_rest_without_rising(seed, n, k, weighted, sparse):
+def test_an_indefinite_similarity_reaches_a_fixed_point_without_rising(seed, n, k, weighted, sparse):
     import scipy.sparse
 
     rng = np.random.default_rng(seed)
@@ -218,7 +218,7 @@ def test_an_indefinite_similarity_comes_to_rest_without_rising(seed, n, k, weigh
 
 
 @settings(deadline=None, max_examples=30)
-@given(seed=seeds, n=st.integers(4, 24), k=st.integers(2, 4), kernel=some_kernels, lattice=st.booleans())
+@given(seed=seeds, n=st.integers(4, 24), k=st.integers(2, 4), kernel=kernel_names, lattice=st.booleans())
 def test_after_the_local_search_no_move_improves(seed, n, k, kernel, lattice):
     X = cloud(seed, n, 2, lattice=lattice)
     model = fitted(X, k, kernel, random_state=seed, local_search=True)
@@ -255,7 +255,7 @@ def test_fewer_distinct_points_than_clusters(rows, k):
 
 
 @settings(deadline=None, max_examples=30)
-@given(seed=seeds, n=st.integers(6, 60), k=st.integers(2, 6), kernel=some_kernels)
+@given(seed=seeds, n=st.integers(6, 60), k=st.integers(2, 6), kernel=kernel_names)
 def test_relocation_leaves_no_cluster_empty_where_points_suffice(seed, n, k, kernel):
     X = cloud(seed, n, 2)
     everything = np.zeros(n, dtype=int)  # every row in the first cluster
@@ -282,7 +282,7 @@ def test_powers_of_two_carry_everything_along(seed, n, k, power):
 
 
 @settings(deadline=None, max_examples=30)
-@given(seed=seeds, n=st.integers(4, 40), k=st.integers(1, 4), kernel=some_kernels)
+@given(seed=seeds, n=st.integers(4, 40), k=st.integers(1, 4), kernel=kernel_names)
 def test_a_kernel_its_matrix_and_its_function_give_one_answer(seed, n, k, kernel):
     import scipy.sparse
 

@@ -50,10 +50,10 @@ def test_equals_the_reference(seed, n, d, k, algorithm):
 
 
 @settings(deadline=None, max_examples=40)
-@given(seed=seeds, n=st.integers(50, 3000), d=st.integers(1, 20), k=st.integers(2, 40), kind=st.sampled_from("df"))
-def test_all_algorithms_give_the_same_bits(seed, n, d, k, kind):
+@given(seed=seeds, n=st.integers(50, 3000), d=st.integers(1, 20), k=st.integers(2, 40), dtype=st.sampled_from("df"))
+def test_all_algorithms_give_the_same_bits(seed, n, d, k, dtype):
     assume(k <= n)
-    X = cloud(seed, n, d).astype(kind)
+    X = cloud(seed, n, d).astype(dtype)
     models = [
         KMeans(k, init="random", n_init=1, random_state=seed, algorithm=algorithm, n_jobs=jobs).fit(X)
         for algorithm, jobs in [("lloyd", 1), ("hamerly", 2), ("elkan", 3), ("auto", None)]
@@ -151,22 +151,22 @@ def test_scaling_by_a_power_of_two_is_exact(seed, power, k, weight_power):
 
 
 @pytest.mark.parametrize("init", ["k-means++", "random"])
-@pytest.mark.parametrize("kind", [np.array, scipy.sparse.csr_matrix])
-def test_the_start_knows_neither_units_nor_constant_columns(init, kind):
+@pytest.mark.parametrize("container", [np.array, scipy.sparse.csr_matrix])
+def test_the_start_knows_neither_units_nor_constant_columns(init, container):
     """Extreme data loses its constant columns before the start is drawn; the same rows are drawn where they stay."""
     for seed in range(10):
         X = np.insert(cloud(seed, 60, 2), 1, 3.7, axis=1)
         model = KMeans(5, init=init, n_init=1, random_state=seed)
-        labels = model.fit(kind(X)).labels_
+        labels = model.fit(container(X)).labels_
         for power in (-99, 99, 900):
-            np.testing.assert_array_equal(model.fit(kind(np.ldexp(X, power))).labels_, labels)
+            np.testing.assert_array_equal(model.fit(container(np.ldexp(X, power))).labels_, labels)
 
 
 @pytest.mark.parametrize("init", ["k-means++", "random"])
 def test_a_float32_copy_of_a_table_gives_the_same_clusters(init):
     for seed in range(10):
         X = cloud(seed, 300, 3)
-        fits = [KMeans(4, init=init, n_init=1, random_state=seed).fit(X.astype(kind)) for kind in (float, np.float32)]
+        fits = [KMeans(4, init=init, n_init=1, random_state=seed).fit(X.astype(dtype)) for dtype in (float, np.float32)]
         np.testing.assert_array_equal(fits[0].labels_, fits[1].labels_)
         np.testing.assert_allclose(fits[0].cluster_centers_, fits[1].cluster_centers_, rtol=1e-5, atol=1e-6)
 
@@ -188,12 +188,12 @@ def test_any_cuts_give_the_bits_of_the_whole(seed, n, d, k, cuts, weighted, by_n
     init = "k-means++" if by_name else X[:k] + np.where(np.arange(k) == 1, 1e3, 0.0)[:, None]
     whole = KMeans(k, init=init, random_state=5).fit(X, sample_weight=weights)
     pairs = list(zip(np.split(X, sorted(cuts)), np.split(weights, sorted(cuts))))
-    parts = KMeans(k, init=init, random_state=5).fit_blocks(lambda: pairs)
-    same(whole, parts, "cluster_centers_", "inertia_", "n_iter_", "cluster_weights_")
+    by_blocks = KMeans(k, init=init, random_state=5).fit_blocks(lambda: pairs)
+    same(whole, by_blocks, "cluster_centers_", "inertia_", "n_iter_", "cluster_weights_")
     for name in ("objective", "changed"):
-        np.testing.assert_array_equal(whole.history_[name], parts.history_[name])
-    assert not hasattr(parts, "labels_")
-    np.testing.assert_array_equal(parts.predict(X), whole.labels_)
+        np.testing.assert_array_equal(whole.history_[name], by_blocks.history_[name])
+    assert not hasattr(by_blocks, "labels_")
+    np.testing.assert_array_equal(by_blocks.predict(X), whole.labels_)
 
 
 @settings(deadline=None, max_examples=40)
@@ -229,23 +229,23 @@ def test_relocation_leaves_no_cluster_empty_where_points_suffice(seed, n, k, lat
 
 
 @pytest.mark.parametrize(("scale", "absent"), [(1.0, 1.7e308), (1.0, -1e200), (1e-200, 1.0), (1e-160, 3e-100)])
-@pytest.mark.parametrize("kind", ["dense", "sparse"])
-def test_an_absent_row_is_absent_however_large(scale, absent, kind):
+@pytest.mark.parametrize("form", ["dense", "sparse"])
+def test_an_absent_row_is_absent_however_large(scale, absent, form):
     """A value that stands for "no data" must not choose the scale in which the others are compared."""
     X = scale * cloud(0, 60, 2)
     present = KMeans(3, random_state=0).fit(X)
     rows, weights = np.vstack([X, np.full((2, 2), absent)]), np.r_[np.ones(60), np.zeros(2)]
-    given_rows = scipy.sparse.csr_array(rows) if kind == "sparse" else rows
-    model = KMeans(3, random_state=0).fit(given_rows, sample_weight=weights)
+    table = scipy.sparse.csr_array(rows) if form == "sparse" else rows
+    model = KMeans(3, random_state=0).fit(table, sample_weight=weights)
     same(model, present, "cluster_centers_", "inertia_", "n_iter_", "cluster_weights_")
     np.testing.assert_array_equal(model.labels_[:60], present.labels_)
-    np.testing.assert_array_equal(model.labels_, model.predict(given_rows))
+    np.testing.assert_array_equal(model.labels_, model.predict(table))
     cuts = [(rows[:10], weights[:10]), (rows[10:], weights[10:]), (rows[-2:], np.zeros(2))]
     same(KMeans(3, random_state=0).fit_blocks(lambda: cuts), present, "cluster_centers_", "inertia_")
     first, batch = KMeans(3, random_state=0).partial_fit(X), KMeans(3, random_state=0)
-    batch.partial_fit(given_rows, sample_weight=weights)
+    batch.partial_fit(table, sample_weight=weights)
     same(batch, first, "cluster_centers_", "inertia_")
-    np.testing.assert_array_equal(batch.labels_, batch.predict(given_rows))
+    np.testing.assert_array_equal(batch.labels_, batch.predict(table))
 
 
 @pytest.mark.parametrize("scale", [2.0**-1030, 2.0**500])
@@ -280,7 +280,7 @@ def test_light_rows_keep_small_entries_beside_far_larger_ones():
 
 
 def test_predict_of_the_training_rows_is_labels_beside_tiny_centres():
-    """The centres are so small that `predict` scales each row; the fit must have said the same."""
+    """The centres are so small that `predict` scales each row; the fit must have given the same."""
     X, weights = np.array([[0.0, 1.0], [5e-324, 0.0], [0.0, 0.0]]), [0.0, 1.0, 1.0]
     with quietly():
         model = KMeans(2, random_state=0).fit(X, sample_weight=weights)

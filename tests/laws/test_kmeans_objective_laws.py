@@ -1,4 +1,4 @@
-"""Laws of the objective: what the sums say of it is true, it falls, equal rows stay where they are, and fits end."""
+"""Laws of the objective: what the sums give is true, it falls, equal rows stay where they are, and fits end."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ FAR = {
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("name", FAR)
-def test_the_sums_alone_tell_the_objective(name, weighted, monkeypatch):
-    """No pass over the points, however little is left of their spread; every step's value has its digits."""
+def test_the_sums_alone_report_the_objective(name, weighted, monkeypatch):
+    """No pass over the points, however little is left of their scatter; every step's value has its digits."""
     X = FAR[name]
     start = X[:7].astype(float)
     weights = np.random.default_rng(1).uniform(0.1, 2, size=len(X)) if weighted else None
@@ -190,7 +190,7 @@ def near_ties(seed):
 
 
 @pytest.mark.parametrize("empty_clusters", ["keep", "relocate"])
-def test_rows_a_unit_apart_come_to_rest(empty_clusters):
+def test_rows_a_unit_apart_reach_a_fixed_point(empty_clusters):
     """Means that were rounded twice went round in circles here."""
     a = 1001.0
     e = np.spacing(a)
@@ -236,7 +236,7 @@ def test_centres_that_come_back_end_the_fit(k, tol):
     np.testing.assert_array_equal(result.masses, np.full(k, 3.0))  # of the centres kept
 
 
-def test_verbose_tells_that_centres_came_back(monkeypatch, capsys):
+def test_verbose_reports_that_centres_came_back(monkeypatch, capsys):
     monkeypatch.setattr("knoll.kmeans.estimator.memory_for", lambda points, k, algorithm: Turning(*points.shape, k))
     X = np.array([[0.0], [1.0], [10.0], [11.0]])
     model = KMeans(2, init=[[0.5], [10.5]], n_init=1, tol=0, verbose=1).fit(X)

@@ -39,9 +39,9 @@ def test_dbscan_and_every_cut_of_the_tree_are_those_of_the_distances(p, size):
         between = float(eps * (1 + 1e-9))
         if (np.abs(D - between) <= 1e-12 * between).any():
             continue  # the last bits of pow would decide
-        given = knoll.DBSCAN(between, metric="precomputed", min_samples=3, border="noise").fit(D)
+        precomputed = knoll.DBSCAN(between, metric="precomputed", min_samples=3, border="noise").fit(D)
         mine = knoll.DBSCAN(between, border="noise", **options).fit(X)
-        np.testing.assert_array_equal(mine.labels_, given.labels_)
+        np.testing.assert_array_equal(mine.labels_, precomputed.labels_)
         np.testing.assert_array_equal(tree.cut(between, border="noise"), mine.labels_)
     for eps in np.unique(tree.bars_[1:]):  # where a last bit decides
         for border in ("noise", "closest"):

@@ -223,7 +223,7 @@ def test_criteria():
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("options", "message"),
     [
         ({"categorical_features": [9]}, "has the index 9, and X has 6 columns"),
         ({"categorical_features": [True]}, "is a mask of shape"),
@@ -234,8 +234,8 @@ def test_criteria():
         ({"n_components": 1000}, "Take fewer components"),
     ],
 )
-def test_what_is_wrong_is_named(options, words):
-    with pytest.raises((InvalidParameter, BadData), match=words):
+def test_what_is_wrong_is_named(options, message):
+    with pytest.raises((InvalidParameter, BadData), match=message):
         MixedMixture(**{"categorical_features": [3, 4, 5], **options}).fit(table())
 
 

@@ -42,18 +42,18 @@ def assert_same(one, other, scale=1.0):
         np.testing.assert_array_equal(a * factor, b)
 
 
-some = {"seed": seeds, "n": st.integers(1, 300), "d": st.integers(1, 5), "k": st.integers(1, 20)}
+shapes = {"seed": seeds, "n": st.integers(1, 300), "d": st.integers(1, 5), "k": st.integers(1, 20)}
 
 
 @settings(deadline=None, max_examples=30)
-@given(**some)
+@given(**shapes)
 def test_the_order_of_rows_does_not_matter(seed, n, d, k):
     X = cloud(seed, n, d)
     assert_same(starts(X, k, seed), starts(np.random.default_rng(seed).permutation(X), k, seed))
 
 
 @settings(deadline=None, max_examples=30)
-@given(**some)
+@given(**shapes)
 def test_a_weight_is_a_repetition_and_zero_an_absent_row(seed, n, d, k):
     X = cloud(seed, n, d)
     weights = np.random.default_rng(seed).integers(0, 4, size=n).astype(float)
@@ -63,14 +63,14 @@ def test_a_weight_is_a_repetition_and_zero_an_absent_row(seed, n, d, k):
 
 
 @settings(deadline=None, max_examples=30)
-@given(**some, power=st.sampled_from([-900, -500, -3, 1, 60, 500, 900]))
+@given(**shapes, power=st.sampled_from([-900, -500, -3, 1, 60, 500, 900]))
 def test_a_power_of_two_carries_everything_along(seed, n, d, k, power):
     X, scale = cloud(seed, n, d), 2.0**power
     assert_same(starts(X, k, seed), starts(X * scale, k, seed), scale)
 
 
 @settings(deadline=None, max_examples=15)
-@given(**some)
+@given(**shapes)
 def test_layouts_dtypes_and_threads_do_not_matter(seed, n, d, k):
     X = cloud(seed, n, d)
     expected = starts(X, k, seed)
@@ -78,14 +78,14 @@ def test_layouts_dtypes_and_threads_do_not_matter(seed, n, d, k):
     wide[::2, ::2] = X
     for other in (np.asfortranarray(X), wide[::2, ::2], X[::-1].copy()[::-1], X.astype(np.float32)):
         assert_same(expected, starts(other, k, seed))
-    for kind in (np.float64, np.float32):
-        assert_same(expected, starts(scipy.sparse.csr_matrix(X.astype(kind)), k, seed))
+    for dtype in (np.float64, np.float32):
+        assert_same(expected, starts(scipy.sparse.csr_matrix(X.astype(dtype)), k, seed))
     for threads in (2, 3, 8):
         assert_same(expected, starts(X, k, seed, threads=threads))
 
 
 @settings(deadline=None, max_examples=30)
-@given(**some, power=st.sampled_from([-600, 0, 600]))
+@given(**shapes, power=st.sampled_from([-600, 0, 600]))
 def test_a_float32_copy_has_the_order_of_its_original(seed, n, d, k, power):
     X = np.random.default_rng(seed).normal(size=(n, d)) * 3.0**power  # the 53 bits of each entry are used
     copy = X.astype(np.float32) if power == 0 else np.vectorize(round_to_24_bits)(X)
@@ -104,7 +104,7 @@ def round_to_24_bits(x):
 @pytest.mark.parametrize("d", [1, 2, 8])
 @pytest.mark.parametrize("k", [2, 10, 60])
 def test_a_float32_copy_draws_the_rows_of_its_original(d, k):
-    """By k-means++ too: a draw compares a number with sums of D², which rounding moves by some 1e-8 of the whole."""
+    """By k-means++ too: a draw compares a number with sums of D², which rounding moves by about 1e-8 of the whole."""
     X = np.random.default_rng(d).normal(size=(1000, d))
     for seed in range(5):
         rows = [kmeans_plus_plus(table, multiset(table), k, seed) for table in (X, X.astype(np.float32))]
@@ -130,7 +130,7 @@ def test_rows_that_float32_cannot_distinguish_are_still_distinct():
 
 
 @settings(deadline=None, max_examples=30)
-@given(**some, value=st.sampled_from([1.0, -3e-200, 1e300, 0.1]))
+@given(**shapes, value=st.sampled_from([1.0, -3e-200, 1e300, 0.1]))
 def test_constant_columns_do_not_matter(seed, n, d, k, value):
     """Distances do not see them, so draws must not, however large they are beside the others."""
     X = np.insert(cloud(seed, n, d), [0, d], 0.0, axis=1)
@@ -180,12 +180,12 @@ def test_groupings_by_centres_change_nothing(weighted):
         assert (chosen(X, found, 350, 0, threads=threads)[0] == full).all()
 
 
-@pytest.mark.parametrize("spread", [1.0, 30.0, 300.0])
-def test_weights_of_any_size_leave_the_choice_exact(spread):
+@pytest.mark.parametrize("log_range", [1.0, 30.0, 300.0])
+def test_weights_of_any_size_leave_the_choice_exact(log_range):
     """The sieve holds weights in float32: far below its range it must leave the choice to the exact gains."""
     rng = np.random.default_rng(7)
     X = rng.normal(size=(3000, 3))
-    found = multiset(X, np.exp(spread * rng.uniform(-1, 1, size=3000)))
+    found = multiset(X, np.exp(log_range * rng.uniform(-1, 1, size=3000)))
     for seed in range(3):
         full, _ = chosen(X, found, 40, seed, skip=False)
         assert (chosen(X, found, 40, seed, threads=2)[0] == full).all()
@@ -208,7 +208,7 @@ def test_sparse_rows_beyond_one_grouping(k):
 
 
 @settings(deadline=None, max_examples=30)
-@given(**some)
+@given(**shapes)
 def test_distinct_rows_are_numpys(seed, n, d, k):
     X = cloud(seed, n, d)
     weights = np.random.default_rng(seed).integers(1, 4, size=n).astype(float)

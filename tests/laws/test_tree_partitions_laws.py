@@ -163,7 +163,7 @@ def test_weights_that_are_no_whole_numbers():
         assert tree.centers(k).cost == other.centers(k).cost
 
 
-def test_what_cannot_be_asked():
+def test_invalid_requests():
     tree = DensityTree(2).fit(TABLES["duplicates"])
     with pytest.raises(InvalidParameter, match="k=26 is larger than the 25 distinct rows"):
         tree.genie(26)

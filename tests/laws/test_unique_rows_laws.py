@@ -95,8 +95,8 @@ def test_dbscan_gives_the_same_labels(plain, monkeypatch, metric, border, weight
             def answer(X=X, queries=queries, weights=weights, eps=eps, min_samples=min_samples):
                 model = DBSCAN(eps, min_samples=min_samples, metric=metric, border=border)
                 model.fit(X, sample_weight=weights)
-                kinds = model.predict_kind(queries)
-                return model.labels_, model.core_sample_indices_, model.components_, model.predict(queries), kinds
+                types = model.predict_kind(queries)
+                return model.labels_, model.core_sample_indices_, model.components_, model.predict(queries), types
 
             for mine, other in zip(answer(), plain(answer), strict=True):
                 np.testing.assert_array_equal(mine, other)

@@ -10,7 +10,7 @@ from typing import Any
 MAGIC = b"\x89knoll\r\n"
 
 
-def parts(data: bytes) -> tuple[dict[str, Any], bytes]:
+def split(data: bytes) -> tuple[dict[str, Any], bytes]:
     """Header, and the bytes of the arrays."""
     (length,) = struct.unpack_from("<Q", data, 16)
     start = -(-(32 + length) // 64) * 64
@@ -20,7 +20,7 @@ def parts(data: bytes) -> tuple[dict[str, Any], bytes]:
 def forged(
     header: dict[str, Any] | bytes, arrays: bytes = b"", *, version: tuple[int, int] = (1, 0), length: int | None = None
 ) -> bytes:
-    """A file with any header, well-formed around it: lengths and digest are right, or wrong as asked."""
+    """A file with any header, well-formed around it: lengths and digest are right, or wrong as requested."""
     text = header if isinstance(header, bytes) else json.dumps(header).encode()
     start = -(-(32 + len(text)) // 64) * 64
     size = start + len(arrays) + 32
@@ -30,7 +30,7 @@ def forged(
 
 
 def of_state(header: dict[str, Any], arrays: dict[str, Any]) -> bytes:
-    """A file of any state, laid out as the format asks, its contents unchecked."""
+    """A file of any state, laid out as the format requires, its contents unchecked."""
     table, raw = {}, b""
     for name, array in arrays.items():
         raw += bytes(-len(raw) % 64)

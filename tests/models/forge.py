@@ -185,7 +185,7 @@ def lies(header: dict[str, Any], arrays: dict[str, Any], random: Any) -> Iterato
 
 
 def answers(model: Any, X: Any, complain: Callable[[str, Exception], None]) -> None:
-    """Ask for everything; report what is not knoll's own error."""
+    """Call everything; report what is not knoll's own error."""
     queries = X[:6]
     for name in METHODS:
         if name.endswith("_") and not hasattr(type(model), name):

@@ -171,13 +171,13 @@ def _similar(X: np.ndarray, width: float) -> np.ndarray:
 def _kernel_kmeans(draw: Draw, X: np.ndarray) -> tuple[Any, Any]:
     k = min(draw.one(1, 2, 3, 5, len(X)), len(X))
     kernel = draw.one("rbf", "rbf", "gaussian", "heaviside", "poly", "linear", "precomputed", "indefinite", "sparse")
-    given: Any = X
+    data: Any = X
     if kernel in ("precomputed", "indefinite", "sparse"):
-        given = _similar(X, draw.width(X))
+        data = _similar(X, draw.width(X))
         if kernel == "indefinite":
-            given = given - 0.6 * np.eye(len(X))
+            data = data - 0.6 * np.eye(len(X))
         if kernel == "sparse":
-            given = scipy.sparse.csr_array(np.where(given > 0.1, given, 0.0))
+            data = scipy.sparse.csr_array(np.where(data > 0.1, data, 0.0))
     open_width = draw.one(True, False)
     return knoll.KernelKMeans(
         k,
@@ -192,7 +192,7 @@ def _kernel_kmeans(draw: Draw, X: np.ndarray) -> tuple[Any, Any]:
         local_search=draw.one(False, True),
         empty_clusters=draw.one("relocate", "keep"),
         random_state=0,
-    ), given
+    ), data
 
 
 def _spectral(draw: Draw, X: np.ndarray) -> tuple[Any, Any]:
@@ -202,16 +202,16 @@ def _spectral(draw: Draw, X: np.ndarray) -> tuple[Any, Any]:
         "rbf", "rbf", "nearest_neighbors", "precomputed", "sparse", "precomputed_nearest_neighbors", "linear",
         "poly", "polynomial", "laplacian", "cosine", "sigmoid", "chi2",
     )  # fmt: skip
-    given: Any = X
+    data: Any = X
     if affinity in ("precomputed", "sparse"):
-        given = _similar(X, draw.width(X))
+        data = _similar(X, draw.width(X))
         if affinity == "sparse":
-            given = scipy.sparse.csr_array(np.where(given > 0.3, given, 0.0))
+            data = scipy.sparse.csr_array(np.where(data > 0.3, data, 0.0))
     elif affinity == "precomputed_nearest_neighbors":
-        given = np.sqrt(-2 * np.log(np.maximum(_similar(X, draw.width(X)), 1e-300)))
-        given = draw.one(given, scipy.sparse.csr_array(given))
+        data = np.sqrt(-2 * np.log(np.maximum(_similar(X, draw.width(X)), 1e-300)))
+        data = draw.one(data, scipy.sparse.csr_array(data))
     elif draw.one(False, False, False, True):
-        given = scipy.sparse.csr_array(X)
+        data = scipy.sparse.csr_array(X)
     return knoll.SpectralClustering(
         k if k == "auto" else min(k, n),
         affinity="precomputed" if affinity == "sparse" else affinity,
@@ -227,7 +227,7 @@ def _spectral(draw: Draw, X: np.ndarray) -> tuple[Any, Any]:
         eigen_solver=draw.one(None, None, "block", "dense", "arpack", "lobpcg"),
         n_init=2,
         random_state=0,
-    ), given
+    ), data
 
 
 def _dbscan(draw: Draw, X: np.ndarray) -> tuple[Any, Any]:
@@ -236,16 +236,16 @@ def _dbscan(draw: Draw, X: np.ndarray) -> tuple[Any, Any]:
         "canberra", "braycurtis",
     )  # fmt: skip
     eps = draw.width(X)
-    given: Any = X
+    data: Any = X
     if metric in ("precomputed", "graph"):
-        given = np.sqrt(-2 * np.log(np.maximum(_similar(X, eps), 1e-300)))
+        data = np.sqrt(-2 * np.log(np.maximum(_similar(X, eps), 1e-300)))
         eps = draw.one(0.5, 1.0, 2.0)
         if metric == "graph":
-            given = scipy.sparse.csr_array(np.where(given < 2, given, 0.0))
+            data = scipy.sparse.csr_array(np.where(data < 2, data, 0.0))
     elif metric == "haversine":
-        given, eps = draw.random.uniform(-1.5, 1.5, size=(len(X), 2)), 0.5
+        data, eps = draw.random.uniform(-1.5, 1.5, size=(len(X), 2)), 0.5
     elif draw.one(False, False, True):
-        given = draw.one(scipy.sparse.csr_array, scipy.sparse.csr_matrix)(X)
+        data = draw.one(scipy.sparse.csr_array, scipy.sparse.csr_matrix)(X)
     return knoll.DBSCAN(
         eps,
         metric="precomputed" if metric == "graph" else metric,
@@ -254,7 +254,7 @@ def _dbscan(draw: Draw, X: np.ndarray) -> tuple[Any, Any]:
         min_samples=draw.one(1, 2, 3, 5),
         formulation=draw.one("graph", "graph", "spectral", "climbing") if metric == "euclidean" else "graph",
         border=draw.one("closest", "first", "noise"),
-    ), given
+    ), data
 
 
 def _mean_shift(draw: Draw, X: np.ndarray) -> tuple[Any, Any]:
@@ -272,12 +272,12 @@ def _mean_shift(draw: Draw, X: np.ndarray) -> tuple[Any, Any]:
 
 def _hdbscan(draw: Draw, X: np.ndarray) -> tuple[Any, Any]:
     metric = draw.one("euclidean", "euclidean", "manhattan", "minkowski", "cosine", "canberra", "precomputed")
-    given: Any = X
+    data: Any = X
     if metric == "precomputed":
-        given = np.sqrt(-2 * np.log(np.maximum(_similar(X, draw.width(X)), 1e-300)))
-        given = (given + given.T) / 2
+        data = np.sqrt(-2 * np.log(np.maximum(_similar(X, draw.width(X)), 1e-300)))
+        data = (data + data.T) / 2
     elif draw.one(False, False, True):
-        given = draw.one(scipy.sparse.csr_array, scipy.sparse.csr_matrix)(X)
+        data = draw.one(scipy.sparse.csr_array, scipy.sparse.csr_matrix)(X)
     return knoll.HDBSCAN(
         draw.one(2, 3, 5),
         draw.one(None, 1, 2, 4),
@@ -291,7 +291,7 @@ def _hdbscan(draw: Draw, X: np.ndarray) -> tuple[Any, Any]:
         store_centers=None if metric == "precomputed" else draw.one(None, "centroid", "medoid", "both"),
         n_clusters=draw.one(None, None, None, 1, 2),
         noise=draw.one("keep", "nearest"),
-    ), given
+    ), data
 
 
 def _agglomerative(draw: Draw, X: np.ndarray) -> tuple[Any, Any]:

@@ -31,13 +31,13 @@ files = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(files)
 
 
-def refused(path: Path, words: str = "") -> str:
+def refused(path: Path, message: str = "") -> str:
     """Both readers refuse the file, with one message that names it, and take no memory to speak of."""
     tracemalloc.start()
     try:
         messages = []
         for reader in (models.read, models.inspect):
-            with pytest.raises(ModelFileError, match=words) as caught:
+            with pytest.raises(ModelFileError, match=message) as caught:
                 reader(path)
             messages.append(str(caught.value))
         assert tracemalloc.get_traced_memory()[1] < 4_000_000 + 8 * path.stat().st_size
@@ -92,14 +92,14 @@ def test_another_major_version_is_reported_before_anything_else(put, small, majo
 
 
 def test_a_later_minor_version_is_read(put, small):
-    header, arrays = files.parts(small)
+    header, arrays = files.split(small)
     path = put(files.forged({**header, "novelty": [1]}, arrays, version=(1, 9)))
     assert models.read(path).estimator.n_clusters == 2
     assert models.inspect(path).format == "1.9"
 
 
-def test_a_file_of_a_later_knoll_says_so(put, small):
-    header, arrays = files.parts(small)
+def test_a_file_of_a_later_knoll_reports_it(put, small):
+    header, arrays = files.split(small)
     later = {**header, "knoll": "99.1.0", "parameters": {**header["parameters"], "warp": 9}}
     with pytest.raises(ModelFileError, match=r"written by knoll 99\.1\.0 and this is .*'warp'.*Upgrade knoll\."):
         models.read(put(files.forged(later, arrays)))
@@ -121,7 +121,7 @@ def test_bytes_after_the_end_are_reported(put, small):
 
 
 def test_every_flipped_bit_is_reported(put, small):
-    """All bits of the prefix and the digest, and every third byte's of the rest."""
+    """All bits of the prefix and the digest, and every third byte's of what follows."""
     path = put(small)
     offsets = {*range(32), *range(len(small) - 32, len(small)), *range(32, len(small), 3)}
     for offset in sorted(offsets):
@@ -160,7 +160,7 @@ def edited(header, **entry):
 
 
 @pytest.mark.parametrize(
-    ("entry", "words"),
+    ("entry", "message"),
     [
         ({"dtype": "|O"}, r"array 'fitted.labels_' has the unknown dtype '\|O'"),
         ({"dtype": "O"}, "unknown dtype"),
@@ -188,14 +188,14 @@ def edited(header, **entry):
         ({"order": "K"}, "the entry of array"),
     ],
 )
-def test_forged_tables_of_arrays_are_refused(put, small, entry, words):
-    header, arrays = files.parts(small)
+def test_forged_tables_of_arrays_are_refused(put, small, entry, message):
+    header, arrays = files.split(small)
     assert list(header["arrays"])[-1] == LABELS
-    refused(put(files.forged(edited(header, **entry), arrays)), words)
+    refused(put(files.forged(edited(header, **entry), arrays)), message)
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "message"),
     [
         ({"class": "OrderedDict"}, "its class is 'OrderedDict', which is none of AgglomerativeClustering, DBSCAN, "),
         ({"class": "os.system"}, "which is none of"),
@@ -207,13 +207,13 @@ def test_forged_tables_of_arrays_are_refused(put, small, entry, words):
         ({"preparation": None}, "the preparation of its data makes no sense"),
     ],
 )
-def test_forged_headers_are_refused(put, small, change, words):
-    header, arrays = files.parts(small)
-    refused(put(files.forged({**header, **change}, arrays)), words)
+def test_forged_headers_are_refused(put, small, change, message):
+    header, arrays = files.split(small)
+    refused(put(files.forged({**header, **change}, arrays)), message)
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "message"),
     [
         ({"class": "DBSCAN"}, "unexpected keyword argument"),
         ({"parameters": []}, "damaged"),
@@ -227,31 +227,31 @@ def test_forged_headers_are_refused(put, small, change, words):
         ({"fitted": {"a_": {"array": "elsewhere", "object": False}}}, "elsewhere"),
     ],
 )
-def test_states_that_make_no_estimator_are_refused(put, small, change, words):
-    header, arrays = files.parts(small)
-    with pytest.raises(ModelFileError, match=words):
+def test_states_that_make_no_estimator_are_refused(put, small, change, message):
+    header, arrays = files.split(small)
+    with pytest.raises(ModelFileError, match=message):
         models.read(put(files.forged(json.dumps({**header, **change}).replace("Infinity", "1e400").encode(), arrays)))
 
 
 @pytest.mark.parametrize(
-    ("missing", "words"),
+    ("missing", "message"),
     [
-        ("knoll", "its header does not say which knoll wrote it"),
+        ("knoll", "its header does not name the knoll that wrote it"),
         ("class", "its class is None"),
         ("arrays", "it has no table of arrays"),
         ("parameters", "its header has no parameters or no fitted attributes"),
         ("fitted", "its header has no parameters or no fitted attributes"),
     ],
 )
-def test_every_part_of_the_header_is_needed(put, small, missing, words):
-    header, arrays = files.parts(small)
+def test_every_field_of_the_header_is_needed(put, small, missing, message):
+    header, arrays = files.split(small)
     path = put(files.forged({name: value for name, value in header.items() if name != missing}, arrays))
-    with pytest.raises(ModelFileError, match=words):
+    with pytest.raises(ModelFileError, match=message):
         models.inspect(path)
 
 
 def test_inspect_refuses_entries_that_it_cannot_show(put, small):
-    header, arrays = files.parts(small)
+    header, arrays = files.split(small)
     path = put(files.forged({**header, "fitted": {"a_": {"strange": 1}}}, arrays))
     with pytest.raises(ModelFileError, match=r"its header has the unknown entry {'strange': 1}"):
         models.inspect(path)
@@ -263,7 +263,7 @@ def test_a_file_that_shrinks_while_it_is_read_is_reported(put, small, monkeypatc
 
     def longer(handle):
         facts = shown(handle)
-        os.truncate(path, len(small) // 2)  # after its length was looked at
+        os.truncate(path, len(small) // 2)  # after its length was read
         return facts
 
     monkeypatch.setattr(os, "fstat", longer)
@@ -272,7 +272,7 @@ def test_a_file_that_shrinks_while_it_is_read_is_reported(put, small, monkeypatc
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [
         (b"[" * 100_000 + b"]" * 100_000, "nested 100000 deep, 64 at most"),
         (b'{"a":' * 5000 + b"1" + b"}" * 5000, "nested 5000 deep, 64 at most"),
@@ -287,8 +287,8 @@ def test_a_file_that_shrinks_while_it_is_read_is_reported(put, small, monkeypatc
         (b'"' + b"\\" * 10_001, "its header is no JSON"),
     ],
 )
-def test_headers_that_are_no_json_are_refused(put, text, words):
-    refused(put(files.forged(text)), words)
+def test_headers_that_are_no_json_are_refused(put, text, message):
+    refused(put(files.forged(text)), message)
 
 
 def test_brackets_in_text_are_no_nesting(tmp_path):
@@ -300,7 +300,7 @@ def test_brackets_in_text_are_no_nesting(tmp_path):
 
 @pytest.mark.parametrize("length", [1 << 40, 1 << 63, (1 << 64) - 1])
 def test_a_header_longer_than_the_file_is_refused(put, small, length):
-    header, arrays = files.parts(small)
+    header, arrays = files.split(small)
     refused(put(files.forged(header, arrays, length=length)), rf"its header has {length} bytes")
 
 
@@ -309,18 +309,18 @@ def test_values_that_no_array_has_are_refused(put, tmp_path):
     model.flags_, model.words_ = np.array([True] * 64), np.array(["abcdefgh"])
     knoll.save(model, tmp_path / "m.knoll")
     data = (tmp_path / "m.knoll").read_bytes()
-    for old, new, words in (
+    for old, new, message in (
         (b"\x01" * 64, b"\x01" * 63 + b"\x02", "an entry that is neither true nor false"),
         ("abcdefgh".encode("utf-32-le"), b"\xff" * 32, "a letter that is not Unicode"),
         ("abcdefgh".encode("utf-32-le"), b"\x00\xd8\x00\x00" * 8, "a letter that is not Unicode"),
     ):
         assert data.count(old) == 1
-        with pytest.raises(ModelFileError, match=words):
+        with pytest.raises(ModelFileError, match=message):
             models.read(put(files.resigned(data.replace(old, new))))
 
 
 def test_a_preparation_must_make_sense(put, small):
-    header, arrays = files.parts(small)
+    header, arrays = files.split(small)
     good = models.Preparation.fit([[1.0, 2.0]], ["a", "b"]).plain()
     assert models.read(put(files.forged({**header, "preparation": good}, arrays))).preparation is not None
     for change in (
@@ -336,7 +336,7 @@ def test_a_preparation_must_make_sense(put, small):
 def test_sparse_arrays_that_point_outside_are_refused(put, tmp_path):
     X = np.arange(20.0).repeat(2)[:, None] + np.arange(3)
     knoll.save(knoll.DBSCAN(eps=0.5, min_samples=2).fit(scipy.sparse.csr_array(X)), tmp_path / "m.knoll")
-    header, arrays = files.parts((tmp_path / "m.knoll").read_bytes())
+    header, arrays = files.split((tmp_path / "m.knoll").read_bytes())
     entry = header["arrays"]["fitted.components_.indices"]
     assert entry["dtype"] == "<i4"
     for value in (3, -1, 2**31 - 1):
@@ -348,7 +348,7 @@ def test_sparse_arrays_that_point_outside_are_refused(put, tmp_path):
 
 def test_labels_that_number_no_centre_are_refused(put, tmp_path):
     knoll.save(knoll.KernelKMeans(2, sigma=1.0, random_state=0).fit([[0.0], [1.0], [8.0]]), tmp_path / "m.knoll")
-    header, arrays = files.parts((tmp_path / "m.knoll").read_bytes())
+    header, arrays = files.split((tmp_path / "m.knoll").read_bytes())
     entry = header["arrays"]["fitted.center_labels_"]
     for value in (2, -1, 2**31 - 1):
         lies = bytearray(arrays)
@@ -359,9 +359,9 @@ def test_labels_that_number_no_centre_are_refused(put, tmp_path):
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_models_that_lie_are_refused_or_answer(tmp_path, seed):
-    """The check sum does not tell who wrote a file: what the reader lets through must fail in no method, nor crash."""
-    words = [sys.executable, str(Path(__file__).with_name("forge.py")), "30", str(seed)]
-    done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, timeout=300)
+    """The check sum does not show who wrote a file: what the reader lets through must fail in no method, nor crash."""
+    command = [sys.executable, str(Path(__file__).with_name("forge.py")), "30", str(seed)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=300)
     assert done.returncode == 0, done.stderr
     counts = json.loads(done.stdout)
     assert counts["faults"] == {}
@@ -381,7 +381,7 @@ def test_compressed_rows_that_end_elsewhere_are_refused(put, end):
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "message"),
     [
         ({"shape": [-4, 4]}, "three arrays and two sides"),
         ({"shape": [4]}, "three arrays and two sides"),
@@ -395,17 +395,17 @@ def test_compressed_rows_that_end_elsewhere_are_refused(put, end):
         ({"indptr": np.array([0, 1, 2, 3, 5])}, "indptr leads to 5"),
     ],
 )
-def test_compressed_rows_must_fit_together(put, change, words):
+def test_compressed_rows_must_fit_together(put, change, message):
     model = knoll.DBSCAN(eps=0.5, min_samples=2).fit(scipy.sparse.csr_array(np.eye(4)[[0, 0, 1, 1]]))
     header, arrays = model.to_state()
     header["fitted"]["components_"]["shape"] = change.pop("shape", header["fitted"]["components_"]["shape"])
     arrays |= {f"fitted.components_.{name}": array for name, array in change.items()}
-    with pytest.raises(ModelFileError, match=words):
+    with pytest.raises(ModelFileError, match=message):
         models.read(put(files.of_state(header, arrays)))
 
 
 @pytest.mark.parametrize(
-    ("model", "change", "words"),
+    ("model", "change", "message"),
     [
         (
             "KMeans",
@@ -446,7 +446,7 @@ def test_compressed_rows_must_fit_together(put, change, words):
         ("KMeans", {"feature_names_in_": np.array(["a", "b"], object)}, r"feature_names_in_ has the shape \(2,\)"),
     ],
 )
-def test_what_does_not_fit_together_is_named(model, change, words, tmp_path, put):
+def test_what_does_not_fit_together_is_named(model, change, message, tmp_path, put):
     made = {
         "KMeans": knoll.KMeans(2),
         "DBSCAN": knoll.DBSCAN(2.5, min_samples=2),
@@ -459,16 +459,16 @@ def test_what_does_not_fit_together_is_named(model, change, words, tmp_path, put
     liar = made[model].fit(np.array([[0.0], [1.0], [9.0], [7.0]]))
     for name, value in change.items():
         setattr(liar, name, value)
-    with pytest.raises(ModelFileError, match=f"{model} cannot be saved: .*{words}"):
+    with pytest.raises(ModelFileError, match=f"{model} cannot be saved: .*{message}"):
         knoll.save(liar, tmp_path / "m.knoll")
     assert os.listdir(tmp_path) == []
-    with pytest.raises(ModelFileError, match=f"m.knoll is damaged: .*{words}"):
+    with pytest.raises(ModelFileError, match=f"m.knoll is damaged: .*{message}"):
         knoll.load(put(files.of_state(*liar.to_state()), "m.knoll"))
 
 
 def test_the_forger_forges_well(put, small):
     """What the tests above change is what they mean to change."""
-    header, arrays = files.parts(small)
+    header, arrays = files.split(small)
     again = models.read(put(files.forged(header, arrays))).estimator
     assert again.cluster_centers_.tolist() == [[0.25, 1.0], [9.0, 8.75]]
     assert files.resigned(small) == small

@@ -1,4 +1,4 @@
-"""Whatever a fit left: it is saved and comes back, or `save` says why not and writes nothing."""
+"""Whatever a fit left: it is saved and comes back, or `save` gives the reason and writes nothing."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def assert_equal(a, b, where):
 
 
 def answer(model, method, X):
-    """What a method says: its answer, or the error it raises."""
+    """What a method does: its answer, or the error it raises."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
@@ -60,7 +60,7 @@ def answer(model, method, X):
 
 
 @pytest.mark.parametrize("name", odd.NAMES)
-def test_every_fit_comes_back_or_save_says_why_not(name, tmp_path):
+def test_every_fit_comes_back_or_save_reports_why_not(name, tmp_path):
     """Zero weights, k = n, k > distinct rows, one row, duplicates, 1e±300, float32, sparse, precomputed, any option."""
     path, saved, refused = tmp_path / "m.knoll", 0, []
     for seed, model, X in odd.fits(name, 120):
@@ -87,7 +87,7 @@ def test_every_fit_comes_back_or_save_says_why_not(name, tmp_path):
 
 @pytest.mark.parametrize("k", [2, 3])
 def test_a_cluster_may_have_no_row(k, tmp_path):
-    """One row counts, and k clusters were asked for: the others are empty, and the model comes back so."""
+    """One row counts, and k clusters were requested: the others are empty, and the model comes back so."""
     X = [[0.0], [1.0], [2.0]]
     with pytest.warns(ConvergenceWarning, match=r"Number of distinct clusters \(1\)"):
         model = knoll.KernelKMeans(k, sigma=1.0, random_state=0).fit(X, sample_weight=[1, 0, 0])

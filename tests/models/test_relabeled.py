@@ -109,12 +109,12 @@ def test_files_without_clusters_stay_as_they_were(tmp_path):
     knoll.save(knoll.KMeans(2, random_state=0).fit(X), tmp_path / "m.knoll")
     data = (tmp_path / "m.knoll").read_bytes()
     assert struct.unpack_from("<HH", data, 8) == (1, 0)
-    assert "relabeling" not in files.parts(data)[0]
+    assert "relabeling" not in files.split(data)[0]
     assert models.inspect(tmp_path / "m.knoll").clusters is None
 
 
 @pytest.mark.parametrize(
-    ("plain", "words"),
+    ("plain", "message"),
     [
         (None, "make no sense"), ([0, 0], "make no sense"), ({}, "make no sense"),
         ({"clusters": "00"}, "make no sense"),
@@ -125,10 +125,10 @@ def test_files_without_clusters_stay_as_they_were(tmp_path):
         ({"clusters": [0, 10**15]}, "without a gap"),
     ],
 )  # fmt: skip
-def test_forged_clusters_are_refused(put, small, plain, words):
-    header, arrays = files.parts(small)
+def test_forged_clusters_are_refused(put, small, plain, message):
+    header, arrays = files.split(small)
     path = put(files.forged({**header, "relabeling": plain}, arrays, version=(2, 0)))
-    with pytest.raises(ModelFileError, match=f"is damaged: .*{words}"):
+    with pytest.raises(ModelFileError, match=f"is damaged: .*{message}"):
         models.read(path)
 
 

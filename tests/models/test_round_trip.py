@@ -1,4 +1,4 @@
-"""What is saved is what is loaded: every estimator, every kind of value, to the bit."""
+"""What is saved is what is loaded: every estimator, every type of value, to the bit."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ CASES = {
 
 
 def assert_same(a, b, where="model"):
-    """Equal in type, kind, shape, order and bits, all the way down."""
+    """Equal in type, dtype, shape, order and bits, all the way down."""
     assert type(a) is type(b), where
     if isinstance(a, np.ndarray):
         assert (a.dtype, a.shape) == (b.dtype, b.shape), where
@@ -107,8 +107,8 @@ def assert_same(a, b, where="model"):
         assert b.flags.aligned
     elif scipy.sparse.issparse(a):
         assert a.shape == b.shape
-        for part in ("data", "indices", "indptr"):
-            assert_same(getattr(a, part), getattr(b, part), f"{where}.{part}")
+        for field in ("data", "indices", "indptr"):
+            assert_same(getattr(a, field), getattr(b, field), f"{where}.{field}")
     elif isinstance(a, dict):
         assert list(a) == list(b), where
         for name in a:
@@ -208,15 +208,15 @@ def test_any_value_survives(value, tmp_path):
     assert_same(value, knoll.load(tmp_path / "m.knoll").extra_)
 
 
-KINDS = ["?", "i1", "u2", "i4", "u8", "f2", "f4", "f8", "c8", "c16", "U3"]
+DTYPES = ["?", "i1", "u2", "i4", "u8", "f2", "f4", "f8", "c8", "c16", "U3"]
 
 
 @settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_any_array_survives(tmp_path, data):
-    """Every kind, shape and order, to the bit, signs of zeros and payloads of NaNs too."""
+    """Every dtype, shape and order, to the bit, signs of zeros and payloads of NaNs too."""
     shape = data.draw(arrays.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=5))
-    array = data.draw(arrays.arrays(data.draw(st.sampled_from(KINDS)), shape))
+    array = data.draw(arrays.arrays(data.draw(st.sampled_from(DTYPES)), shape))
     model = knoll.KMeans(2, random_state=0).fit([[1.0], [2.0]])
     model.extra_ = np.asfortranarray(array) if data.draw(st.booleans()) else array
     model.nested_ = {"a": [1, (array,)]}
@@ -255,7 +255,7 @@ def start(X, k, random_state):
 
 
 @pytest.mark.parametrize(
-    ("model", "words"),
+    ("model", "message"),
     [
         (knoll.KMeans(2, init=start, n_init=1), r"parameters\.init is <function start.*which a model file cannot hold"),
         (
@@ -271,15 +271,15 @@ def start(X, k, random_state):
         (knoll.KMeans(2, init=np.array([[1.0] * 3, [2.0] * 3], object)), "init is an array of Python objects"),
     ],
 )
-def test_what_a_file_cannot_hold_is_refused_by_name(model, words, tmp_path):
+def test_what_a_file_cannot_hold_is_refused_by_name(model, message, tmp_path):
     model.fit(ROWS)
-    with pytest.raises(ModelFileError, match=words):
+    with pytest.raises(ModelFileError, match=message):
         knoll.save(model, tmp_path / "m.knoll")
     assert os.listdir(tmp_path) == []
 
 
 @pytest.mark.parametrize(
-    ("value", "words"),
+    ("value", "message"),
     [
         ({1: 2}, "extra_ has the key 1, which is not text"),
         (scipy.sparse.coo_array(np.eye(2)), r"extra_ is a sparse array in the format 'coo'.*tocsr"),
@@ -291,10 +291,10 @@ def test_what_a_file_cannot_hold_is_refused_by_name(model, words, tmp_path):
         (np.array(["a", "\ud800"]), r"fitted\.extra_ has a letter that is not Unicode"),
     ],
 )
-def test_odd_values_are_refused_by_name(value, words, tmp_path):
+def test_odd_values_are_refused_by_name(value, message, tmp_path):
     model = knoll.KMeans(2, random_state=0).fit([[1.0], [2.0]])
     model.extra_ = value
-    with pytest.raises(ModelFileError, match=words):
+    with pytest.raises(ModelFileError, match=message):
         knoll.save(model, tmp_path / "m.knoll")
 
 
@@ -409,7 +409,7 @@ def test_a_scaled_model_warns_when_it_is_loaded_bare(tmp_path):
         knoll.load(tmp_path / "n.knoll")
 
 
-def test_inspect_tells_all_and_reads_no_array(tmp_path, monkeypatch):
+def test_inspect_reports_all_and_reads_no_array(tmp_path, monkeypatch):
     model = knoll.GaussianMixture(3, means_init=ROWS[:3], random_state=0).fit(ROWS)
     made = models.Preparation.fit(ROWS, ["a", "b", "c"], scale="robust")
     models.save(model, tmp_path / "m.knoll", preparation=made)

@@ -64,14 +64,14 @@ def fit(Estimator, X, **parameters):
 @given(seed=seeds, n=st.integers(60, 150), d=st.integers(1, 4), k=st.integers(1, 4))
 def test_equals_the_paper_step_by_step(seed, n, d, k):
     X = cloud(seed, n, d, k)
-    given_start = start(seed, X, k)
-    Sigma = np.linalg.inv(given_start["precisions_init"])
-    box = reference.em_gmm(X, given_start["weights_init"], given_start["means_init"], Sigma, max_iter=6, tol=0.0)
+    initial = start(seed, X, k)
+    Sigma = np.linalg.inv(initial["precisions_init"])
+    box = reference.em_gmm(X, initial["weights_init"], initial["means_init"], Sigma, max_iter=6, tol=0.0)
     unit = X.std(axis=0)
     for state in box:
         if state.step != "M step":
             continue
-        model = fit(GaussianMixture, X, n_components=k, tol=0.0, reg_covar=0.0, max_iter=state.iteration, **given_start)
+        model = fit(GaussianMixture, X, n_components=k, tol=0.0, reg_covar=0.0, max_iter=state.iteration, **initial)
         np.testing.assert_allclose(model.weights_, state.pi, atol=1e-10)
         np.testing.assert_allclose(model.means_ / unit, state.mu / unit, atol=1e-10)
         np.testing.assert_allclose(
@@ -116,10 +116,10 @@ def reference_lam(X: np.ndarray, state: reference.EMState) -> np.ndarray:
 
 def test_labels_are_those_of_the_paper():
     X = cloud(7, 150, 2, 3)
-    given_start = start(7, X, 3)
-    box = reference.em_gmm(X, given_start["weights_init"], given_start["means_init"],
-                           np.linalg.inv(given_start["precisions_init"]), max_iter=20, tol=0.0)  # fmt: skip
-    model = fit(GaussianMixture, X, n_components=3, tol=0.0, reg_covar=0.0, max_iter=20, **given_start)
+    initial = start(7, X, 3)
+    box = reference.em_gmm(X, initial["weights_init"], initial["means_init"],
+                           np.linalg.inv(initial["precisions_init"]), max_iter=20, tol=0.0)  # fmt: skip
+    model = fit(GaussianMixture, X, n_components=3, tol=0.0, reg_covar=0.0, max_iter=20, **initial)
     np.testing.assert_array_equal(model.labels_, reference.run(box).labels)
 
 
@@ -247,12 +247,12 @@ def test_a_constant_column_has_the_variance_that_reg_covar_gives_it(init):
         np.testing.assert_allclose(last, 1e-6, rtol=1e-12)
 
 
-def test_a_given_part_of_the_start_is_kept_beside_a_named_rest():
+def test_an_array_of_the_start_is_kept_beside_a_named_method():
     X = cloud(5, 300, 2, 2)
-    given_start = start(5, X, 2)
+    initial = start(5, X, 2)
     for name, fitted in (("weights_init", "weights_"), ("means_init", "means_"), ("precisions_init", "precisions_")):
-        model = GaussianMixture(2, max_iter=0, random_state=0, **{name: given_start[name]}).fit(X)
-        np.testing.assert_allclose(getattr(model, fitted), given_start[name], rtol=1e-12)
+        model = GaussianMixture(2, max_iter=0, random_state=0, **{name: initial[name]}).fit(X)
+        np.testing.assert_allclose(getattr(model, fitted), initial[name], rtol=1e-12)
 
 
 def test_warm_start_goes_on_as_scikit_learn_does():
@@ -318,7 +318,7 @@ def test_one_component_is_the_gaussian():
     assert (mixture.labels_ == 0).all()
 
 
-def test_a_fixed_covariance_on_its_way_to_nothing_is_kmeans():
+def test_a_fixed_covariance_that_vanishes_is_kmeans():
     """Section 3: with Σ = εI and ε small the labels and means are those of k-means (from the same start)."""
     X = cloud(23, 200, 2, 3)
     means = X[[0, 70, 150]]

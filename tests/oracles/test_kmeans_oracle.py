@@ -57,14 +57,14 @@ def test_every_step_is_the_references(make, n, d, k, algorithm):
             np.testing.assert_array_equal(model.labels_, assigned[steps_done].labels)
             assert model.inertia_ == pytest.approx(assigned[steps_done].objective, rel=1e-10, abs=1e-12)
             assert model.history_["objective"][-1] == pytest.approx(mean.objective, rel=1e-10, abs=1e-10)
-        # at rest: the first step that moves no centre, to the bit
+        # the fixed point: the first step that moves no centre, to the bit
         last = reference.run(reference.kmeans(X, start))
         model = fit(X, start, algorithm=algorithm)
         np.testing.assert_array_equal(model.labels_, last.labels)
         np.testing.assert_array_equal(model.cluster_centers_, last.mu)
         means = [np.asarray(start), *(state.mu for state in averaged), last.mu]
-        rest = next(t for t in range(1, len(means)) if np.array_equal(means[t], means[t - 1]))
-        assert model.n_iter_ == rest
+        fixed_point = next(t for t in range(1, len(means)) if np.array_equal(means[t], means[t - 1]))
+        assert model.n_iter_ == fixed_point
         assert model.history_["changed"][-1] == 0
 
 
@@ -76,10 +76,10 @@ def test_the_pure_steps_are_the_references(seed):
     origin = X.mean(axis=0)
     about = lloyd.TotalScatter(origin, float(((X - origin) ** 2).sum()), float(len(X)))
     for mean in (s for s in reference.kmeans(X, start) if s.step == "M step"):
-        parts = [lloyd.partial(Block(part, None), state, 1) for part in np.split(X, [7, 20, 21])]
-        total = parts[0]
-        for part in parts[1:]:
-            total = total.merge(part)
+        sums = [lloyd.partial(Block(chunk, None), state, 1) for chunk in np.split(X, [7, 20, 21])]
+        total = sums[0]
+        for one in sums[1:]:
+            total = total.merge(one)
         assert total.rows == 50
         state, report = lloyd.finish(total, state, about)
         np.testing.assert_array_equal(state.centers, mean.mu)
@@ -217,15 +217,15 @@ def test_partial_fit_follows_the_rule_of_mini_batches(container):
     weights = np.random.default_rng(0).uniform(0.1, 2, size=900)
     batches = [(X[i : i + 90], weights[i : i + 90]) for i in range(0, 900, 90)]
     model = KMeans(5, init=X[:5])
-    for part, w in batches:
-        model.partial_fit(container(part), sample_weight=w)
+    for batch, w in batches:
+        model.partial_fit(container(batch), sample_weight=w)
     centers, counts = plain_partial_fit(batches, X[:5])
     np.testing.assert_allclose(model.cluster_centers_, centers, rtol=1e-12)
     np.testing.assert_allclose(model.cluster_weights_, counts, rtol=1e-13)
     np.testing.assert_array_equal(model.labels_, model.predict(container(batches[-1][0])))
     theirs = sklearn.cluster.MiniBatchKMeans(5, init=X[:5], n_init=1, reassignment_ratio=0)
-    for part, w in batches:
-        theirs.partial_fit(part, sample_weight=w)
+    for batch, w in batches:
+        theirs.partial_fit(batch, sample_weight=w)
     np.testing.assert_allclose(model.cluster_centers_, theirs.cluster_centers_, rtol=1e-10)
 
 
@@ -233,9 +233,9 @@ FIT = """
 import numpy as np
 from knoll import KMeans
 rng = np.random.default_rng(0)
-for kind in (np.float64, np.float32):
+for dtype in (np.float64, np.float32):
     for d, k in ((2, 12), (9, 40), (33, 150)):
-        X = np.round(rng.normal(size=(3000, d)), 1).astype(kind)  # tenths: near-ties
+        X = np.round(rng.normal(size=(3000, d)), 1).astype(dtype)  # tenths: near-ties
         for algorithm in ("lloyd", "hamerly", "elkan"):
             model = KMeans(k, random_state=1, algorithm=algorithm, tol=0, n_jobs=2).fit(X)
             print(model.labels_.tobytes().hex(), model.cluster_centers_.tobytes().hex(), model.n_iter_)

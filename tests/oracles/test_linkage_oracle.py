@@ -135,7 +135,7 @@ def test_a_complete_graph_gives_the_tree_without_one():
         np.testing.assert_array_equal(bound.labels_, free.labels_)
 
 
-def test_ward_searches_the_index_less_often_than_it_asks():
+def test_ward_searches_the_index_less_often_than_it_needs_neighbours():
     """Lists answer most questions for the nearest cluster; all answers are those of a search."""
     X = np.random.default_rng(8).normal(size=(4000, 2))
     children, rise = np.empty((3999, 2), np.int64), np.empty(3999)

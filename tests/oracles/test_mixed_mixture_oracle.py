@@ -112,8 +112,8 @@ def test_density_and_conditional_means_by_scipy(covariance_type):
             if row[3] == row[3]:
                 joint[c] += np.log(theta[c, int(row[3])])
             S, away = Sigma[c], (row[:3] - model.means_[c])[seen]
-            part = S[np.ix_(~seen, seen)] @ np.linalg.solve(S[np.ix_(seen, seen)], away) if seen.any() else 0.0
-            means[c, ~seen] = model.means_[c][~seen] + part
+            shift = S[np.ix_(~seen, seen)] @ np.linalg.solve(S[np.ix_(seen, seen)], away) if seen.any() else 0.0
+            means[c, ~seen] = model.means_[c][~seen] + shift
         np.testing.assert_allclose(model.score_samples(row[None])[0], np.logaddexp.reduce(joint), rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(filled[i, :3], resp[i] @ means, rtol=1e-8, atol=1e-10)
         if row[3] != row[3]:

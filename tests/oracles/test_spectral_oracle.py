@@ -71,7 +71,7 @@ def test_equals_the_box_with_a_zero_diagonal(name):
         assert same_partition(model.labels_, state.labels)
 
 
-def test_the_example_where_the_two_discrete_problems_part():
+def test_the_example_where_the_two_discrete_problems_differ():
     """X = {0, 0, 2, 4}: the relaxed problem is one, kernel k-means' best partition and the cut's are not."""
     X = np.array([[0.0], [0.0], [2.0], [4.0]])
     model = SpectralClustering(2, sigma=1.0, random_state=0).fit(X)

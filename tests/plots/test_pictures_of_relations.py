@@ -33,9 +33,9 @@ SQUARE = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
 LINKS = np.array([[9.0, 0.5, 0.0, 0.2], [0.5, 9.0, 1.0, 0.0], [0.0, 1.0, 9.0, 0.1], [0.2, 0.0, 0.1, 9.0]])
 
 
-@pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_array, scipy.sparse.coo_matrix, list])
-def test_the_strongest_edges_are_drawn_the_stronger_the_darker(kind):
-    ax = plots.similarity_graph(SQUARE, kind(LINKS), n_edges=3)
+@pytest.mark.parametrize("container", [np.asarray, scipy.sparse.csr_array, scipy.sparse.coo_matrix, list])
+def test_the_strongest_edges_are_drawn_the_stronger_the_darker(container):
+    ax = plots.similarity_graph(SQUARE, container(LINKS), n_edges=3)
     lines = ax.collections[0]
     ends = {tuple(map(tuple, segment)) for segment in lines.get_segments()}
     assert ends == {((1, 0), (1, 1)), ((0, 0), (1, 0)), ((0, 0), (0, 1))}  # not the weakest, no loop, nothing twice
@@ -102,8 +102,8 @@ def test_more_columns_have_the_marginal_of_the_density():
     points = rng.normal(0, 5, (50, 2))
     expected = np.zeros(50)
     for weight, mean, variance in zip(model.weights_, model.means_, model.covariances_):
-        part = np.eye(3)[:, :2].T @ (variance * np.eye(3)) @ np.eye(3)[:, :2]
-        expected += weight * multivariate_normal(mean[:2], part).pdf(points)
+        marginal = np.eye(3)[:, :2].T @ (variance * np.eye(3)) @ np.eye(3)[:, :2]
+        expected += weight * multivariate_normal(mean[:2], marginal).pdf(points)
     turned = plane.points(np.column_stack([points, np.full(50, model.weights_ @ model.means_[:, 2])]))
     np.testing.assert_allclose(np.exp(flat.score_samples(turned)), expected, rtol=0.05)
     ax = plots.density(model, X, level=1e-4)
@@ -206,7 +206,7 @@ def three_columns():
 
 
 @pytest.mark.parametrize(
-    ("call", "words"),
+    ("call", "message"),
     [
         (lambda: plots.similarity_graph(SQUARE, np.eye(3)), r"a matrix of 4 × 4.*got shape \(3, 3\)"),
         (lambda: plots.similarity_graph(SQUARE, -LINKS), "similarity must be ≥ 0, and its least value is -1"),
@@ -223,13 +223,13 @@ def three_columns():
         (lambda: plots.agreement({"a": [0, 1], "b": [0]}), r"labels of the same rows, got shapes a \(2,\), b \(1,\)"),
     ],
 )
-def test_bad_calls_are_reported(call, words):
-    with pytest.raises(BadData, match=words):
+def test_bad_calls_are_reported(call, message):
+    with pytest.raises(BadData, match=message):
         call()
 
 
 @pytest.mark.parametrize(
-    ("call", "words"),
+    ("call", "message"),
     [
         (lambda: plots.agreement({"a": [0, 1], "b": [0, 1]}, score="x"), "score"),
         (lambda: plots.similarity_graph(SQUARE, LINKS, n_edges=-1), "n_edges"),
@@ -237,6 +237,6 @@ def test_bad_calls_are_reported(call, words):
         (lambda: plots.decision_regions(KMeans(1).fit(SQUARE), SQUARE, resolution=1), "resolution"),
     ],
 )
-def test_parameters_are_checked(call, words):
-    with pytest.raises(InvalidParameter, match=words):
+def test_parameters_are_checked(call, message):
+    with pytest.raises(InvalidParameter, match=message):
         call()

@@ -67,7 +67,7 @@ def test_the_gaussian_is_its_mean_and_its_contour():
     assert {line.get_color() for line in ax.lines} == {RED}
 
 
-def test_more_than_two_columns_are_drawn_in_their_principal_axes_and_say_so():
+def test_more_than_two_columns_are_drawn_in_their_principal_axes_and_report_it():
     data = datasets.load("iris")
     ax = plots.scatter(data.X, data.y)
     assert ax.get_xlabel().startswith("principal axis 1 of 4 (92%")
@@ -100,7 +100,7 @@ def test_one_column_is_a_line_of_points():
 
 
 @pytest.mark.parametrize(
-    ("call", "words"),
+    ("call", "message"),
     [
         (
             lambda: plots.scatter(np.zeros((3, 2)), [0, 1]),
@@ -115,8 +115,8 @@ def test_one_column_is_a_line_of_points():
         ),
     ],
 )
-def test_bad_calls_are_reported(call, words):
-    with pytest.raises(BadData, match=words):
+def test_bad_calls_are_reported(call, message):
+    with pytest.raises(BadData, match=message):
         call()
 
 
@@ -149,7 +149,7 @@ def test_curves_mark_the_choice():
 
 
 @pytest.mark.parametrize(
-    ("draw", "kind", "missing"),
+    ("draw", "name", "missing"),
     [
         (plots.gaussian, "Gaussian", "ellipse"),
         (plots.gaussian_mixture, "GaussianMixture", "means_"),
@@ -160,10 +160,10 @@ def test_curves_mark_the_choice():
         (plots.kernel_kmeans, "KernelKMeans", "fit_points_"),
     ],
 )
-def test_the_picture_of_another_kind_of_model_is_refused(draw, kind, missing):
+def test_the_picture_of_another_model_is_refused(draw, name, missing):
     X = np.random.default_rng(0).normal(size=(20, 2))
-    words = rf"plots.{draw.__name__} draws a fitted {kind}, got KMeans, which has no {missing}. plots.scatter\(X"
-    with pytest.raises(InvalidType, match=words):
+    message = rf"plots.{draw.__name__} draws a fitted {name}, got KMeans, which has no {missing}. plots.scatter\(X"
+    with pytest.raises(InvalidType, match=message):
         draw(KMeans(2, random_state=0).fit(X), X)
     with pytest.raises(InvalidType, match=r"plots.kmeans draws a fitted KMeans, got Gaussian"):
         plots.kmeans(Gaussian().fit(X), X)
@@ -179,7 +179,7 @@ def test_a_model_that_was_not_fitted_is_reported_so():
 
 # ---- numbers that no axis can carry ----------------------------------------------------------------------------------
 
-FAR = 5.0 * (_some := datasets.load("x1500").X[::10]) / np.abs(_some).max()
+FAR = 5.0 * (_rows := datasets.load("x1500").X[::10]) / np.abs(_rows).max()
 
 
 def mixture(X):
@@ -203,7 +203,7 @@ SPATIAL = {
 @pytest.mark.parametrize("power", [-300, 300])
 @pytest.mark.parametrize("name", SPATIAL)
 def test_numbers_that_no_axis_can_carry_are_reported(name, power):
-    """What fits is computed at any scale; a picture says by what to divide."""
+    """What fits is computed at any scale; a picture has the factor."""
     with pytest.raises(BadData, match=rf"can be drawn of 1e-100 to 1e\+100. Divide X by 1e\{power:+d} before fitting"):
         SPATIAL[name](FAR * 10.0**power)
 

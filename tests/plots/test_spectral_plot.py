@@ -43,9 +43,9 @@ def test_more_eigenvectors_are_drawn_in_their_principal_axes():
 
 def test_the_eigenvalues_of_a_model_and_the_next_one(banana):
     ax = plots.eigenvalues(banana)
-    kept, rest, line = ax.lines
+    kept, others, line = ax.lines
     np.testing.assert_array_equal(kept.get_ydata(), banana.eigenvalues_)
-    np.testing.assert_allclose(rest.get_ydata(), banana.eigenvalues_[-1] - banana.eigengap_)
+    np.testing.assert_allclose(others.get_ydata(), banana.eigenvalues_[-1] - banana.eigengap_)
     assert set(line.get_xdata()) == {2.5}
     assert to_hex(line.get_color()).upper() == RED
 
@@ -54,8 +54,8 @@ def test_the_eigenvalues_of_a_choice():
     values = [1.0, 0.99, 0.98, 0.6, 0.55, 0.5]
     choice = tuning.eigengap(values)
     ax = plots.eigenvalues(choice)
-    kept, rest, line = ax.lines
-    np.testing.assert_allclose(np.concatenate([kept.get_ydata(), rest.get_ydata()]), values)
+    kept, others, line = ax.lines
+    np.testing.assert_allclose(np.concatenate([kept.get_ydata(), others.get_ydata()]), values)
     assert len(kept.get_ydata()) == choice.best == 3
     assert set(line.get_xdata()) == {3.5}
     assert "after 3: gap 0.38" in [text.get_text() for text in ax.texts]

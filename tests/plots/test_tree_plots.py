@@ -54,7 +54,7 @@ def test_the_width_of_a_cluster_is_what_it_has_at_that_height(weighted):
         np.testing.assert_allclose(sorted(widths), sorted(sizes[sizes >= 30]))
 
 
-def test_shapes_lie_inside_of_their_parents_and_do_not_meet():
+def test_shapes_lie_inside_of_their_parents_and_do_not_overlap():
     tree = DensityTree(5).fit(X).condense(8)
     shapes = bands(tree, height_levels(tree, 60))
     for c in range(1, len(tree.parent)):
@@ -140,10 +140,10 @@ def test_a_dendrogram_is_the_last_merges(linkage, n_leaves):
 
 def test_a_dendrogram_of_a_tree_that_ends_early_and_of_few_rows():
     graph = np.eye(260, k=1) + np.eye(260, k=-1)
-    part = AgglomerativeClustering(120, connectivity=graph, compute_distances=True).fit(X[:260])
-    assert len(part.children_) == 140
-    assert len(plots.dendrogram(part, n_leaves=130).lines) == 10
-    assert len(plots.dendrogram(part, n_leaves=20).lines) == 0
+    truncated = AgglomerativeClustering(120, connectivity=graph, compute_distances=True).fit(X[:260])
+    assert len(truncated.children_) == 140
+    assert len(plots.dendrogram(truncated, n_leaves=130).lines) == 10
+    assert len(plots.dendrogram(truncated, n_leaves=20).lines) == 0
     few = AgglomerativeClustering(2, compute_distances=True).fit([[0.0], [1.0], [5.0]])
     assert [t.get_text() for t in plots.dendrogram(few).get_xticklabels()] == ["1", "1", "1"]
 

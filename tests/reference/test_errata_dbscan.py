@@ -238,7 +238,7 @@ def test_09_eigenvectors_of_one_are_neither_indicators_nor_fixed():
         projector[np.ix_(members, members)] = np.outer(v, v) / (v @ v)
     np.testing.assert_allclose(state.Z @ state.Z.T, projector, atol=1e-12)
     rotated = state.Z @ np.array([[0.6, -0.8], [0.8, 0.6]])
-    assert (np.abs(rotated) > 0.1).all()  # now no entry is zero: "non-zero entries belong together" says one cluster
+    assert (np.abs(rotated) > 0.1).all()  # now no entry is zero: "non-zero entries belong together" gives one cluster
     np.testing.assert_allclose(rotated @ rotated.T, projector, atol=1e-12)
     assert state.labels.tolist() == [0, 0, 0, 1, 1]
 

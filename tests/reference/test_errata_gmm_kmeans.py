@@ -221,7 +221,7 @@ def test_20_orthonormal_columns_may_leave_a_node_out():
     def trace(assignment):
         U = np.array([[a == c for c in range(k)] for a in assignment], dtype=float)
         Z = np.sqrt(d)[:, None] * U / np.sqrt((U * d[:, None]).sum(axis=0))
-        np.testing.assert_allclose(Z.T @ Z, np.eye(k), atol=1e-15)  # all that the problem asks for
+        np.testing.assert_allclose(Z.T @ Z, np.eye(k), atol=1e-15)  # all that the problem requires
         return np.trace(Z.T @ (A / np.sqrt(np.outer(d, d))) @ Z)
 
     complete = max(trace(p) for p in itertools.product(range(k), repeat=4) if len(set(p)) == k)
@@ -243,9 +243,9 @@ def test_21_the_papers_scores_are_arithmetic_ami_and_ari():
     assert round(adjusted_rand_score(truth, found), 3) == 0.996
     # the averages of entropies differ as soon as the partitions do not have the same sizes
     a, b = [0, 0, 0, 1, 1, 1, 2, 2, 2], [0, 0, 0, 0, 0, 1, 1, 1, 1]
-    ways = {w: adjusted_mutual_info_score(a, b, average_method=w) for w in ("arithmetic", "max", "min")}
-    assert ways["max"] < ways["arithmetic"] < ways["min"]
-    assert ways["arithmetic"] == adjusted_mutual_info_score(a, b)
+    scores = {w: adjusted_mutual_info_score(a, b, average_method=w) for w in ("arithmetic", "max", "min")}
+    assert scores["max"] < scores["arithmetic"] < scores["min"]
+    assert scores["arithmetic"] == adjusted_mutual_info_score(a, b)
 
 
 @quick

@@ -163,7 +163,7 @@ def test_25_separable_in_F_is_not_enough_for_kmeans():
     phi = np.column_stack([X, norm])
     K = X @ X.T + np.outer(norm, norm)
     np.testing.assert_allclose(K, phi @ phi.T, atol=1e-12)
-    assert (phi[ring == 0, 2] < 1.5).all()  # the plane z = 1.5 parts them
+    assert (phi[ring == 0, 2] < 1.5).all()  # the plane z = 1.5 separates them
     assert (phi[ring == 1, 2] > 1.5).all()
     by_ring = next(weighted_kernel_kmeans(K, ring)).objective
     halves = (X[:, 0] > 1e-9).astype(int)

@@ -24,10 +24,10 @@ def test_every_pair_by_the_definition(missing):
     X, codes = table(missing)
     found, ranges = gower(X, codes), np.nanmax(X, axis=0) - np.nanmin(X, axis=0)
     for i, k in np.ndindex(found.shape):
-        parts = [abs(a - b) / r for a, b, r in zip(X[i], X[k], ranges) if a == a and b == b]
-        parts += [float(a != b) for a, b in zip(codes[i], codes[k]) if a >= 0 and b >= 0]
+        terms = [abs(a - b) / r for a, b, r in zip(X[i], X[k], ranges) if a == a and b == b]
+        terms += [float(a != b) for a, b in zip(codes[i], codes[k]) if a >= 0 and b >= 0]
         nothing = all(np.isnan(X[row]).all() and (codes[row] < 0).all() for row in (i, k))
-        expected = np.mean(parts) if parts else float(not nothing)
+        expected = np.mean(terms) if terms else float(not nothing)
         assert found[i, k] == pytest.approx(expected, abs=1e-14)
     assert (found == found.T).all()
     assert found.min() >= 0

@@ -91,7 +91,7 @@ def test_em_likelihood_never_falls(seed, d, k):
 
 def test_em_names_a_collapse_that_rounding_hides():
     # Three points of a component span a plane in three dimensions: Σ is singular, but its computed smallest
-    # eigenvalue is some 1e-16. At this start a test of the factorisation alone lets it through.
+    # eigenvalue is about 1e-16. At this start a test of the factorisation alone lets it through.
     rng = np.random.default_rng(21)
     X = rng.normal(size=(25, 3)) + 3 * rng.integers(0, 2, size=(25, 1))
     with pytest.raises(BadData, match="component 0 became singular"):

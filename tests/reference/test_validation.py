@@ -71,13 +71,13 @@ def test_bad_points(box, X, message):
 
 
 @pytest.mark.parametrize("box", ON_POINTS)
-@pytest.mark.parametrize("as_given", [np.float32, np.int64, list, np.asfortranarray])
-def test_any_real_table_is_taken_and_left_alone(box, as_given):
-    X = GOOD.tolist() if as_given is list else as_given(GOOD)
+@pytest.mark.parametrize("convert", [np.float32, np.int64, list, np.asfortranarray])
+def test_any_real_table_is_taken_and_left_alone(box, convert):
+    X = GOOD.tolist() if convert is list else convert(GOOD)
     kept = np.array(X, copy=True)
     steps = list(ON_POINTS[box](X))
     np.testing.assert_array_equal(X, kept)
-    if as_given is not list:
+    if convert is not list:
         assert X.flags.writeable
     for state in steps:
         assert all(not v.flags.writeable for v in state if isinstance(v, np.ndarray))
@@ -123,8 +123,8 @@ def spectral_cases(box):
          "row_scaling must be one of 'none', 'unit', 'degree', got array(['none', 'unit'], dtype='<U4')."),
         (lambda: box(GOOD, 2, 1.0, zero_diagonal="no"), InvalidType,
          "zero_diagonal must be True or False, got 'no'. Write zero_diagonal=True."),
-        *((lambda starts=starts: box(GOOD, 2, 1.0, starts=starts), kind, start_message(starts))
-          for starts, kind in BAD_STARTS),
+        *((lambda starts=starts: box(GOOD, 2, 1.0, starts=starts), error_type, start_message(starts))
+          for starts, error_type in BAD_STARTS),
         (lambda: run(box([[0.0], [38.6]], 1, 1.0, zero_diagonal=True)),
          BadData, "row 0 of X has no neighbour at sigma=1.0 and a zero diagonal. "
          "Take a larger sigma, or zero_diagonal=False."),
@@ -240,11 +240,11 @@ CASES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("call", "kind", "message"), CASES)
-def test_bad_parameters(call, kind, message):
+@pytest.mark.parametrize(("call", "error_type", "message"), CASES)
+def test_bad_parameters(call, error_type, message):
     with pytest.raises(KnollError) as error:
         call()
-    assert type(error.value) is kind
+    assert type(error.value) is error_type
     assert str(error.value) == message
 
 

@@ -104,7 +104,7 @@ def test_an_exponent_is_that_of_the_power() -> None:
 
 
 def squared_anyway(module: object) -> Callable[[Patch], None]:
-    """Make a box of the reference look at all pairs of its points once for every distance matrix that it asks for."""
+    """Make a box of the reference look at all pairs of its points once for every distance matrix that it computes."""
 
     def perturb(patch: Patch) -> None:
         plain = module.squared_distances  # type: ignore[attr-defined]
@@ -126,9 +126,9 @@ def cubed(module: object) -> Callable[[Patch], None]:
 def densities_of_all_pairs(patch: Patch) -> None:
     plain = _em_gmm._log_joint
 
-    def more(points, *rest):
+    def more(points, *args):
         reference._count.spent(len(points) ** 2)
-        return plain(points, *rest)
+        return plain(points, *args)
 
     patch.setattr(_em_gmm, "_log_joint", more)
 
@@ -161,7 +161,7 @@ def test_more_work_in_the_reference_is_seen(name: str, monkeypatch: Patch) -> No
 def test_more_work_in_the_fast_path_is_seen(name: str, monkeypatch: Patch) -> None:
     only(name, monkeypatch)
     plain = _work.FAST[name]
-    more = lambda *rest: [replace(seen, count=200 * seen.count) for seen in plain(*rest)]  # noqa: E731
+    more = lambda *args: [replace(seen, count=200 * seen.count) for seen in plain(*args)]  # noqa: E731
     monkeypatch.setitem(_work.FAST, name, more)
     broken = [check.what for check in RELATION.certify(X).checks if not check.holds]
     assert [what.startswith(f"{name}: the fast path's count") for what in broken] == [True], broken
@@ -171,7 +171,7 @@ UNCORRECTED = {"spectral clustering": {"matrix_free": False}, "climbing DBSCAN":
 
 
 @pytest.mark.parametrize("name", UNCORRECTED)
-def test_what_the_paper_says_uncorrected_fails(name: str, monkeypatch: Patch) -> None:
+def test_what_the_paper_claims_uncorrected_fails(name: str, monkeypatch: Patch) -> None:
     table = tuple(replace(c, **UNCORRECTED[name]) if c.algorithm == name else c for c in complexity.TABLE)
     monkeypatch.setattr(complexity, "TABLE", table)
     certificate = RELATION.certify(X, eps=0.1, min_samples=20)  # few are dense enough at once: they climb

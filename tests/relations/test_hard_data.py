@@ -38,15 +38,15 @@ HARD = {
 
 @pytest.mark.parametrize("relation", relations.all(), ids=lambda relation: relation.name)
 @pytest.mark.parametrize("name", HARD)
-def test_it_holds_declines_or_says_what_to_do(relation: relations.Relation, name: str) -> None:
-    """Warnings are errors here, so this also says that nothing is computed from a NaN on the way."""
+def test_it_holds_declines_or_reports_what_to_do(relation: relations.Relation, name: str) -> None:
+    """Warnings are errors here, so this also checks that nothing is computed from a NaN on the way."""
     X = HARD[name]
     for k in (None, 1, len(X)):
-        given = {p: k for p in ("n_clusters", "n_components") if k is not None and p in relation.parameters}
-        if k is not None and not given:
+        parameters = {p: k for p in ("n_clusters", "n_components") if k is not None and p in relation.parameters}
+        if k is not None and not parameters:
             continue
         try:
-            certificate = relation.certify(X, **given)
+            certificate = relation.certify(X, **parameters)
         except KnollError:
             continue
         assert certificate.verdict != "fails", str(certificate)

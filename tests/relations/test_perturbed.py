@@ -124,7 +124,7 @@ def a_level_too_high(patch: Patch) -> None:
 def paths_backwards(patch: Patch) -> None:
     paths = mean_shift_ascent.KernelDensity.paths
     patch.setattr(
-        mean_shift_ascent.KernelDensity, "paths", lambda self, *rest: [path[::-1] for path in paths(self, *rest)]
+        mean_shift_ascent.KernelDensity, "paths", lambda self, *args: [path[::-1] for path in paths(self, *args)]
     )
 
 
@@ -167,11 +167,11 @@ def shorter_lists(tree) -> None:
 
 
 def ties_by_the_number_of_the_row(tree) -> None:
-    """Split what meets at one height, as a binary tree does."""
+    """Split what merges at one height, as a binary tree does."""
     tree.bars_ = tree.bars_ * (1 + 1e-10 * tree.order_ / len(tree.order_))
 
 
-def an_asymmetric_walk(patch: Patch) -> None:
+def an_asymmetric_ordering(patch: Patch) -> None:
     class Original(optics_and_tree.OPTICS):
         def __init__(self, min_samples, metric="euclidean", cluster_method="dbscan"):
             super().__init__(min_samples=12, metric=metric, cluster_method=cluster_method)
@@ -235,7 +235,7 @@ PERTURBED: dict[str, Callable[[Patch], None]] = {
     "dbscan-star-is-tree-cut": another_tree(dbscan_and_tree, one_bar_a_rounding_higher),
     "every-eps-dbscan": another_tree(every_eps, shorter_lists),
     "tree-is-order-free": another_tree(tree_order, ties_by_the_number_of_the_row),
-    "optics-is-prim": an_asymmetric_walk,
+    "optics-is-prim": an_asymmetric_ordering,
     "spectral-on-the-tree": reachability_in_place_of_the_ultrametric,
     "tree-is-k-center": centers_of_another_power(1.0),
     "k-means-on-the-tree": centers_of_another_power(1.5),
@@ -270,7 +270,7 @@ def test_the_verdict_turns(name: str, monkeypatch: Patch) -> None:
     assert certificate.verdict == "fails", str(certificate)
 
 
-def test_no_plane_parts_the_circles_but_one_does_once_lifted() -> None:
+def test_no_plane_separates_the_circles_but_one_does_once_lifted() -> None:
     data = knoll.datasets.load("circles")
     certificate = relations.get("kernel-trick").certify(data.X, labels=data.y)
     assert certificate.numbers["a plane separates the two groups of rows"] is False

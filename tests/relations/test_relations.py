@@ -1,4 +1,4 @@
-"""Every relation holds on the paper's data; certificates can fail, decline, and say where."""
+"""Every relation holds on the paper's data; certificates can fail, decline, and report where."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_it_holds(relation: relations.Relation, name: str) -> None:
 
 @pytest.mark.parametrize("relation", relations.all(), ids=lambda relation: relation.name)
 def test_ties_do_not_fool_it(relation: relations.Relation) -> None:
-    """On a lattice everything is tied: a relation holds there or says that it does not apply, and why."""
+    """On a lattice everything is tied: a relation holds there or reports that it does not apply, and why."""
     certificate = relation.certify(DATA["lattice"])
     assert certificate.verdict != "fails", str(certificate)
     if certificate.verdict == "does not apply":
@@ -39,7 +39,7 @@ def test_ties_do_not_fool_it(relation: relations.Relation) -> None:
 @pytest.mark.parametrize(
     "relation", [r for r in relations.all() if isinstance(r, relations.Limit)], ids=lambda r: r.name
 )
-def test_a_path_walks_from_one_end_to_the_other(relation: relations.Limit) -> None:
+def test_a_path_goes_from_one_end_to_the_other(relation: relations.Limit) -> None:
     path = relation.path(DATA["circles"], steps=5)
     assert 2 <= len(path) <= 5
     values = [frame.value for frame in path]
@@ -114,7 +114,7 @@ def test_mixture_to_kmeans_declines_on_a_tie() -> None:
 
 
 def test_mixture_to_kmeans_would_notice_a_softer_mixture(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With an ε a thousand times too large EM is not k-means, and the certificate says so."""
+    """With an ε a thousand times too large EM is not k-means, and the certificate reports it."""
     hard = mixture_to_kmeans._hard_eps
     monkeypatch.setattr(mixture_to_kmeans, "_hard_eps", lambda *arguments: 1e5 * hard(*arguments))
     assert relations.get("mixture-to-kmeans").certify(DATA["x1500"]).verdict == "fails"
@@ -159,7 +159,7 @@ def test_an_end_with_a_row_on_its_sphere_is_no_peak() -> None:
 
 
 def test_mean_shift_ascent_would_notice_a_descent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Walked backwards, the paths fall."""
+    """Backwards, the paths fall."""
     climb = mean_shift_ascent.KernelDensity.paths
     monkeypatch.setattr(
         mean_shift_ascent.KernelDensity, "paths", lambda self, *a: [path[::-1] for path in climb(self, *a)]

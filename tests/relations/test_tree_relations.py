@@ -58,8 +58,8 @@ def test_heights_of_pairs_are_those_of_the_reference(points):
         assert np.array_equal(together, (u <= state.height) | np.eye(len(points), dtype=bool))
 
 
-def test_all_components_that_meet_are_one_split():
-    """Four corners of a square meet at once, then the lone row joins."""
+def test_all_components_that_merge_are_one_split():
+    """Four corners of a square merge at once, then the lone row joins."""
     tree = DensityTree(1).fit([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0], [9.0, 0.0]])
     assert sorted(map(sorted, _tree.split_sizes(tree.order_, tree.bars_))) == [[1, 1, 1, 1], [1, 4]]
     lattice = DensityTree(1).fit(LATTICE)
@@ -91,7 +91,7 @@ def test_the_best_centres_of_all(z, level):
 
 
 def test_a_saddle_at_a_row_joins_three():
-    """Two clusters and the row between them meet at its core distance: a binary tree has to choose."""
+    """Two clusters and the row between them merge at its core distance: a binary tree has to choose."""
     points = np.array([[-3.1], [-3.0], [-2.9], [-2.8], [0.02], [2.8], [2.9], [3.0], [3.1]])
     tree = DensityTree(4).fit(points)
     assert sorted(max(_tree.split_sizes(tree.order_, tree.bars_), key=sum)) == [1, 4, 4]
@@ -163,8 +163,8 @@ def test_the_guide_has_a_line_for_every_relation():
     listed = re.findall(r"^\| `([a-z-]+)` \|.*\| ✓ \|$", text, flags=re.MULTILINE)
     assert listed == [relation.name for relation in relations.all()], "run: python scripts/relations_table.py"
     limits = text[text.index("Relations that are limits") :]
-    walked = [relation.name for relation in relations.all() if isinstance(relation, relations.Limit)]
-    assert re.findall(r"`([a-z-]+)`", limits.partition(")")[0]) == walked
+    limits_of = [relation.name for relation in relations.all() if isinstance(relation, relations.Limit)]
+    assert re.findall(r"`([a-z-]+)`", limits.partition(")")[0]) == limits_of
 
 
 def test_every_equation_that_a_relation_cites_exists():

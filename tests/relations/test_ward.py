@@ -20,8 +20,8 @@ def rise(points, A, B):
     return J([*A, *B]) - J(A) - J(B)
 
 
-def test_the_cost_of_a_union_follows_from_those_of_its_parts():
-    """Eq. 7.7, and that it is not below the lesser one where the parts are closest."""
+def test_the_cost_of_a_union_follows_from_those_of_its_children():
+    """Eq. 7.7, and that it is not below the lesser one where the children are closest."""
     random = np.random.default_rng(0)
     for _ in range(50):
         rows = random.permutation(len(X)).tolist()

@@ -23,12 +23,12 @@ import pytest
 from tests.sklearn_own.private import private_uses
 
 
-def _resolve(place: str) -> Any:
-    module, _, name = place.partition(":")
+def _resolve(target: str) -> Any:
+    module, _, name = target.partition(":")
     return getattr(importlib.import_module(module), name)
 
 
-class InPlace:
+class Replacement:
     """The plugin object: one replacement, and a record for every test."""
 
     def __init__(self, ours: str, theirs: str, report: Path) -> None:
@@ -54,19 +54,19 @@ class InPlace:
     @contextmanager
     def in_place(self) -> Iterator[None]:
         """Every attribute of a scikit-learn module that is their class is ours, for a while."""
-        places = [
+        targets = [
             (module, name)
             for key, module in list(sys.modules.items())
             if key.partition(".")[0] == "sklearn"
             for name, value in list(vars(module).items())
             if value is self.theirs
         ]
-        for module, name in places:
+        for module, name in targets:
             setattr(module, name, self.ours)
         try:
             yield
         finally:
-            for module, name in places:
+            for module, name in targets:
                 setattr(module, name, self.theirs)
 
     @pytest.hookimpl(wrapper=True)
@@ -86,8 +86,8 @@ class InPlace:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
         file, inner = item.path.name, item.nodeid.partition("::")[2]
-        given = getattr(item, "callspec", None)
-        values = list(given.params.values()) if given is not None else []
+        spec = getattr(item, "callspec", None)
+        values = list(spec.params.values()) if spec is not None else []
         self.current = {
             "constructs": any(isinstance(value, self.ours) for value in values),
             "private": self.private.get(file, {}).get(inner.partition("[")[0], []),
@@ -117,4 +117,4 @@ class InPlace:
 def pytest_configure(config: pytest.Config) -> None:
     """Read the replacement from the environment that run.py sets."""
     ours, theirs, report = (os.environ[f"SKLEARN_OWN_{key}"] for key in ("OURS", "THEIRS", "REPORT"))
-    config.pluginmanager.register(InPlace(ours, theirs, Path(report)), "sklearn-own-in-place")
+    config.pluginmanager.register(Replacement(ours, theirs, Path(report)), "sklearn-own-in-place")

@@ -1,4 +1,4 @@
-"""Which tests of a module use private names of scikit-learn, told from the source.
+"""Which tests of a module use private names of scikit-learn, found in the source.
 
 A test is private if its body, its decorators, or a helper, fixture or constant of the module that it reaches
 - uses a name imported from scikit-learn that begins with an underscore, or that lives in a private module and
@@ -59,43 +59,43 @@ def _direct(node: ast.AST, imported: dict[str, str]) -> set[str]:
     """Private uses in the node itself."""
     local = _private_imports(node)
     found = set(local.values())
-    for part in ast.walk(node):
-        if isinstance(part, ast.Name) and part.id in imported:
-            found.add(imported[part.id])
-        elif isinstance(part, ast.Attribute) and _is_private(part.attr):
-            found.add(f".{part.attr}")
-        elif isinstance(part, ast.Constant) and isinstance(part.value, str):
-            found.update(match.group() for match in _IN_STRING.finditer(part.value))
+    for child in ast.walk(node):
+        if isinstance(child, ast.Name) and child.id in imported:
+            found.add(imported[child.id])
+        elif isinstance(child, ast.Attribute) and _is_private(child.attr):
+            found.add(f".{child.attr}")
+        elif isinstance(child, ast.Constant) and isinstance(child.value, str):
+            found.update(match.group() for match in _IN_STRING.finditer(child.value))
     return found
 
 
 def _names(node: ast.AST) -> set[str]:
     """Names the node mentions; the arguments of a function too, since they may be fixtures of the module."""
-    names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
-    return names | {part.arg for part in ast.walk(node) if isinstance(part, ast.arg)}
+    names = {child.id for child in ast.walk(node) if isinstance(child, ast.Name)}
+    return names | {child.arg for child in ast.walk(node) if isinstance(child, ast.arg)}
 
 
 def private_uses(source: str) -> dict[str, list[str]]:
     """Function name -> the private names it reaches, for every function and method of the module."""
     tree = ast.parse(source)
     imported = _private_imports(ast.Module([s for s in tree.body if not _has_body(s)], []))
-    parts: dict[str, ast.AST] = {}
+    defined: dict[str, ast.AST] = {}
     for statement in tree.body:
         if isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
-            parts[statement.name] = statement
+            defined[statement.name] = statement
         elif isinstance(statement, (ast.Assign, ast.AnnAssign)):
             targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
             for target in targets:
-                parts.update({n.id: statement for n in ast.walk(target) if isinstance(n, ast.Name)})
+                defined.update({n.id: statement for n in ast.walk(target) if isinstance(n, ast.Name)})
 
     def reach(node: ast.AST, seen: set[str]) -> set[str]:
         found = _direct(node, imported)
-        for name in _names(node) & parts.keys() - seen:
+        for name in _names(node) & defined.keys() - seen:
             seen.add(name)
-            found |= reach(parts[name], seen)
+            found |= reach(defined[name], seen)
         return found
 
-    functions: dict[str, ast.AST] = {n: p for n, p in parts.items() if isinstance(p, ast.FunctionDef)}
+    functions: dict[str, ast.AST] = {n: p for n, p in defined.items() if isinstance(p, ast.FunctionDef)}
     for statement in tree.body:
         if isinstance(statement, ast.ClassDef):
             functions |= {f"{statement.name}::{f.name}": f for f in statement.body if isinstance(f, ast.FunctionDef)}

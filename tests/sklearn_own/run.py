@@ -80,7 +80,7 @@ def run(replacement: Replacement, *, paths: tuple[Path, ...] = ()) -> Outcome:
         search = [str(ROOT), *map(str, paths), *map(os.path.abspath, inherited)]
         environment = os.environ | {
             "PYTHONPATH": os.pathsep.join(search),
-            "SKLEARN_RUN_FLOAT32_TESTS": "1",  # scikit-learn skips them unless told
+            "SKLEARN_RUN_FLOAT32_TESTS": "1",  # scikit-learn skips them by default
             "SKLEARN_OWN_OURS": replacement.ours,
             "SKLEARN_OWN_THEIRS": replacement.theirs,
             "SKLEARN_OWN_REPORT": str(report),
@@ -95,7 +95,7 @@ def run(replacement: Replacement, *, paths: tuple[Path, ...] = ()) -> Outcome:
             *replacement.tests,
         ]
         done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-        if done.returncode not in (0, 1) or not report.exists():  # 1: some tests failed; the rest: none could run
+        if done.returncode not in (0, 1) or not report.exists():  # 1: some tests failed; else none could run
             raise RuntimeError(f"pytest ended with {done.returncode}:\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}")
         tests = json.loads(report.read_text(encoding="utf-8"))
     outcome = Outcome()

@@ -22,7 +22,7 @@ from tests.sklearn_own.run import EXPECTED, Outcome, reasons_for, run  # noqa: E
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", REGISTRY)
-def test_knoll_in_the_place_of_scikit_learn(name):
+def test_knoll_instead_of_scikit_learn(name):
     assert hasattr(knoll, name)
     outcome = run(REGISTRY[name])
     assert outcome.counted, "no test constructs the class: the replacement does not work"
@@ -70,7 +70,7 @@ def test_an_equal_class_passes_everything_that_constructs_it(standins):
     assert outcome.ids("passed") == list(outcome.counted)
     assert outcome.problems({}) == []
     assert "test_dbscan.py::test_pickle" in outcome.counted
-    # The rest speaks of the function dbscan() alone, which builds scikit-learn's own class.
+    # The others are about the function dbscan() alone, which builds scikit-learn's own class.
     assert outcome.others >= 10
     assert "test_dbscan.py::test_boundaries" not in outcome.counted
 
@@ -139,7 +139,7 @@ def test_pytest_that_cannot_run_is_an_error(tmp_path):
         run(replacement)
 
 
-def test_reasons_are_held_both_ways():
+def test_reasons_are_checked_both_ways():
     def record(outcome: str) -> dict[str, str]:
         return {"outcome": outcome, "message": "AssertionError: 1 == 2"}
 

@@ -39,7 +39,7 @@ def test_every_metric_of_the_core_is_taken(monkeypatch, name):
 
 
 @pytest.mark.parametrize(
-    ("parameters", "words"),
+    ("parameters", "message"),
     [
         ({"n_clusters": 0}, "n_clusters must be >= 1, got 0"),
         ({"linkage": "median"}, "linkage must be one of 'ward', 'complete', 'average', 'single'"),
@@ -54,13 +54,13 @@ def test_every_metric_of_the_core_is_taken(monkeypatch, name):
         ({"metric": "no such", "linkage": "average"}, "metric 'no such' cannot be computed"),
     ],
 )
-def test_parameters_are_checked(parameters, words):
-    with pytest.raises(InvalidParameter, match=words):
+def test_parameters_are_checked(parameters, message):
+    with pytest.raises(InvalidParameter, match=message):
         AgglomerativeClustering(**parameters).fit(X)
 
 
 @pytest.mark.parametrize(
-    ("model", "data", "words"),
+    ("model", "data", "message"),
     [
         (AgglomerativeClustering(61), X, r"more clusters than samples: n_clusters=61 for n_samples=60"),
         (AgglomerativeClustering(metric="precomputed", linkage="single"), X, "Distance matrix should be square"),
@@ -69,8 +69,8 @@ def test_parameters_are_checked(parameters, words):
         (AgglomerativeClustering(connectivity=np.eye(3)), X, "Wrong shape for connectivity matrix"),
     ],
 )
-def test_data_is_checked(model, data, words):
-    with pytest.raises(BadData, match=words):
+def test_data_is_checked(model, data, message):
+    with pytest.raises(BadData, match=message):
         model.fit(data)
 
 
@@ -193,7 +193,7 @@ def test_ctrl_c_ends_a_fit(rule, rows):
     assert not hasattr(model, "labels_")
 
 
-def test_memory_is_linear_for_ward_and_quadratic_where_it_says_so():
+def test_memory_is_linear_for_ward_and_quadratic_where_it_reports_it():
     few, many = np.zeros((10_000, 8)), np.zeros((20_000, 8))
     ward = [AgglomerativeClustering().estimate_cost(data).memory for data in (few, many)]
     average = [AgglomerativeClustering(linkage="average").estimate_cost(data).memory for data in (few, many)]

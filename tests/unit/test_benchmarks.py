@@ -162,7 +162,7 @@ def test_a_run_that_does_not_end_is_stopped(fakes):
     assert outcome.rows[1].seconds is not None
 
 
-def test_a_memory_limit_is_held(fakes):
+def test_a_memory_limit_is_respected(fakes):
     (problem,) = run(fakes, "greedy").problems
     assert problem.endswith("MB beyond the data, allowed 50")
 

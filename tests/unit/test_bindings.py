@@ -109,7 +109,7 @@ SPARSE_CALLS = {
 
 
 def test_every_function_of_sparse_rows_is_among_these():
-    known = {name for place in (_core, _core.LloydMemory) for name in dir(place) if name.endswith("_csr")}
+    known = {name for owner in (_core, _core.LloydMemory) for name in dir(owner) if name.endswith("_csr")}
     assert set(SPARSE_CALLS) == known
 
 
@@ -117,7 +117,7 @@ def test_every_function_of_sparse_rows_is_among_these():
 @pytest.mark.parametrize("name", SPARSE_CALLS)
 def test_sparse_rows_fit_together(name, index):
     SPARSE_CALLS[name](csr(index=index))
-    for at, value, words in [
+    for at, value, message in [
         (1, [0, 3, 1, 2], "indices must lie in"),
         (1, [0, -1, 1, 2], "indices must lie in"),
         (2, [0, 3, 2, 3, 4], "indptr must start at 0"),
@@ -132,7 +132,7 @@ def test_sparse_rows_fit_together(name, index):
     ]:
         wrong = csr(index=index)
         wrong[at] = value if at == 3 else np.array(value, index)
-        with pytest.raises(ValueError, match=words):
+        with pytest.raises(ValueError, match=message):
             SPARSE_CALLS[name](wrong)
 
 
@@ -206,16 +206,16 @@ def test_a_radius_is_not_negative(radius):
 
 
 @pytest.mark.parametrize(
-    ("level", "tol", "max_steps", "words"),
+    ("level", "tol", "max_steps", "message"),
     [(np.nan, 0.0, 9, "level"), (None, np.nan, 9, "tol"), (None, -1.0, 9, "tol"), (None, 1e-3, -1, "max_steps")],
 )
-def test_an_ascent_can_end(level, tol, max_steps, words):
-    with pytest.raises(ValueError, match=words):
+def test_an_ascent_can_end(level, tol, max_steps, message):
+    with pytest.raises(ValueError, match=message):
         _core.ascent_paths(X, None, X[:3].copy(), 1.0, level, tol, max_steps, False, 1)
 
 
 @pytest.mark.parametrize(
-    ("least", "weight", "words"),
+    ("least", "weight", "message"),
     [
         (-1.0, 1.0, "min_samples must be finite and > 0"),
         (0.0, 1.0, "min_samples must be finite and > 0"),
@@ -225,11 +225,11 @@ def test_an_ascent_can_end(level, tol, max_steps, words):
         (4.0, np.nan, "weights must be >= 0"),
     ],
 )
-def test_a_core_distance_has_a_mass(least, weight, words):
+def test_a_core_distance_has_a_mass(least, weight, message):
     weights = np.ones(40)
     weights[3] = weight
     out = rows(40), np.empty(40), np.empty(40), np.empty((40, 0), np.int32)
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises(ValueError, match=message):
         _core.density_tree(X, least, weights, "euclidean", 2.0, *out, 1)
 
 
@@ -245,7 +245,7 @@ def test_trials_are_few(trials):
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("n", [40, 5000])
 def test_rows_that_are_ordered_are_finite(value, n):
-    """NaN has no place in an order and no cell: std::sort and a bucket's number would leave their arrays."""
+    """NaN is unordered and no cell: std::sort and a bucket's number would leave their arrays."""
     x = np.random.default_rng(1).normal(size=(n, 2))
     good = x.copy()
     x[n // 2, 1] = value
@@ -307,14 +307,14 @@ def test_what_is_written_overlaps_nothing():
     shared = np.zeros(80)
     counts = shared[:40].view(np.int64)
     sliding = np.lib.stride_tricks.as_strided(np.zeros(45), (40, 2), (8, 8), writeable=True)
-    for call, words in [
+    for call, message in [
         (lambda: _core.unique_rows(X, None, counts, shared[:40], None, 1), "rows and total must not overlap"),
         (lambda: _core.unique_rows(shared.reshape(40, 2), None, counts, np.empty(40), None, 1), "x and rows"),
         (lambda: _core.exp(shared[:40], shared[1:41]), "x and y"),
         (lambda: _core.center_distances(X, X[:2].copy(), sliding, 1), "out must not overlap itself"),
         (lambda: _core.fill_normal(0, 0, 0, np.lib.stride_tricks.as_strided(shared, (9,), (0,)), 1), "out must not"),
     ]:
-        with pytest.raises(ValueError, match=words):
+        with pytest.raises(ValueError, match=message):
             call()
 
 
@@ -349,12 +349,12 @@ def test_there_is_a_thread(threads):
 
 
 @pytest.mark.parametrize(
-    ("n", "d", "k", "words"),
+    ("n", "d", "k", "message"),
     [(-1, 2, 2, "n must"), (2**62, 2, 2, "n must"), (5, 0, 2, "d must"), (5, 2**62, 2, "d must"), (5, 2, 0, "k must"),
      (5, 2, 2**31, "k must"), (5, 2**36, 2**30, "memory holds"), (5, 2**63 - 1, 2, "d must")],
 )  # fmt: skip
-def test_sizes_of_a_memory_do_not_overflow(n, d, k, words):
-    with pytest.raises(ValueError, match=words):
+def test_sizes_of_a_memory_do_not_overflow(n, d, k, message):
+    with pytest.raises(ValueError, match=message):
         _core.LloydMemory(n, d, k, "elkan")
 
 

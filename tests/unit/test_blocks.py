@@ -29,16 +29,16 @@ def table(X, **more):
 
 def write(folder, form, X, cuts=(2500, 2501)):
     """Write the rows as several files of a format, and return their pattern."""
-    for number, part in enumerate(np.split(X, cuts)):
+    for number, chunk in enumerate(np.split(X, cuts)):
         path = folder / f"part-{number}.{form}"
         if form == "parquet":
-            parquet.write_table(table(part), path, row_group_size=1000)
+            parquet.write_table(table(chunk), path, row_group_size=1000)
         elif form == "arrow":
-            feather.write_feather(table(part), path)
+            feather.write_feather(table(chunk), path)
         elif form == "npy":
-            np.save(path, part)
+            np.save(path, chunk)
         else:
-            text = "\n".join(f"{float(a)!r},{float(b)!r}" for a, b in part)
+            text = "\n".join(f"{float(a)!r},{float(b)!r}" for a, b in chunk)
             path.write_text(f"height,width\n{text}\n")
     return str(folder / f"part-*.{form}")
 
@@ -105,7 +105,7 @@ def test_arrow_streams(tmp_path):
     same(fit(table(X)), whole)
 
     class Query:
-        """What polars and DuckDB have: a stream each time it is asked for."""
+        """What polars and DuckDB have: a new stream on each request."""
 
         def __arrow_c_stream__(self, requested_schema=None):
             return pa.RecordBatchReader.from_batches(
@@ -127,8 +127,8 @@ def test_polars_and_duckdb():
 # ---- bad input: one clear line each --------------------------------------------------------------------------------
 
 
-def refused(words, source, error=BadData, **options):
-    with pytest.raises(error, match=words) as caught:
+def refused(message, source, error=BadData, **options):
+    with pytest.raises(error, match=message) as caught:
         fit(source, **options)
     assert "\n" not in str(caught.value)
 

@@ -23,9 +23,9 @@ finite = st.floats(allow_nan=False, allow_infinity=False)
 def exact_sum(values, split=0) -> float:
     """Σ values through the moments kernel: one row per value about origin 0, and the first moment is their sum."""
     halves = []
-    for part in (values[:split], values[split:]):
+    for half in (values[:split], values[split:]):
         sums = np.zeros((_core.SUM_WORDS, 3), dtype=np.int64)
-        for value in part:  # one call each: nothing is added in float64
+        for value in half:  # one call each: nothing is added in float64
             _core.add_moments(np.array([[value]]), None, np.zeros(1), sums, 1)
         halves.append(sums)
     _core.exact_merge(halves[0], halves[1], 1)
@@ -64,7 +64,7 @@ def test_exp_and_log_are_numpys_to_two_units():
 
 
 @pytest.mark.parametrize(
-    ("call", "words"),
+    ("call", "message"),
     [
         (
             lambda: _core.add_moments(np.zeros((3, 2)), np.ones(2), np.zeros(2), np.zeros((70, 6), np.int64), 1),
@@ -80,8 +80,8 @@ def test_exp_and_log_are_numpys_to_two_units():
         (lambda: _core.exp(np.zeros(2), np.zeros(3)), "one length"),
     ],
 )
-def test_shapes_are_checked_before_a_kernel_runs(call, words):
-    with pytest.raises(ValueError, match=words):
+def test_shapes_are_checked_before_a_kernel_runs(call, message):
+    with pytest.raises(ValueError, match=message):
         call()
 
 
@@ -108,8 +108,8 @@ def test_instruction_sets_agree():
     for name in here:
         done = run(FIT, KNOLL_ISA=name)
         assert done.returncode == 0, done.stderr
-        said, *numbers = json.loads(done.stdout)
-        assert said == name
+        found, *numbers = json.loads(done.stdout)
+        assert found == name
         answers[name] = [np.array(n) for n in numbers]
     for name in here[1:]:
         for ours, theirs in zip(answers[name], answers[here[0]]):

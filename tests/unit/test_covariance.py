@@ -125,7 +125,7 @@ def test_the_tied_covariance_from_the_scatter_of_all_is_the_direct_one():
     np.testing.assert_allclose(indirect.covariance, direct.covariance, rtol=1e-13, atol=1e-13)
 
 
-def test_tied_goes_the_direct_way_for_far_means_and_when_requested():
+def test_tied_takes_the_direct_formula_for_far_means_and_when_requested():
     means, covariance = parameters(Tied)
     near = made(Tied, means, covariance)
     assert not near.prepared(direct=False).direct

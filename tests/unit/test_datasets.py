@@ -179,8 +179,8 @@ def test_scikit_learn_s_mixture_finds_the_same_partition(fitted, tol):
 def test_em_from_a_k_means_start_finds_the_same_partition(fitted, seed):
     data, (joint, _) = fitted
     start = KMeans(3, n_init=1, random_state=seed).fit(data.X)
-    spread = np.array([np.cov(data.X[start.labels_ == c].T) for c in range(3)])
-    again, _ = em(data.X, np.full(3, 1 / 3), start.cluster_centers_, spread)
+    covariances = np.array([np.cov(data.X[start.labels_ == c].T) for c in range(3)])
+    again, _ = em(data.X, np.full(3, 1 / 3), start.cluster_centers_, covariances)
     assert np.array_equal(match(again.argmax(axis=1), data.y), joint.argmax(axis=1))
 
 
@@ -276,7 +276,7 @@ def test_size_and_seed(make):
 
 
 def test_seeds_do_not_share_their_draws():
-    """Where a point lies in its component says nothing about the components that this or another seed draws."""
+    """Where a point lies in its component does not depend on the components that this or another seed draws."""
     roots = [_paper._ellipse(0.0, 0.9, 0.7), _paper._ellipse(60.0, 1.1, 0.5), _paper._ellipse(-30.0, 0.8, 0.5)]
     for seed in range(3):
         data = datasets.three_component_density(random_state=seed)
@@ -289,7 +289,7 @@ def test_seeds_do_not_share_their_draws():
 
 @pytest.mark.parametrize("make", [getattr(datasets, n) for n in PAPER if n != "x1500"])
 @pytest.mark.parametrize(
-    ("options", "kind", "message"),
+    ("options", "error_type", "message"),
     [
         ({"n_samples": 0}, InvalidParameter, "n_samples must be >= "),
         ({"n_samples": -5}, InvalidParameter, "got -5. Write e.g. n_samples=500."),
@@ -317,15 +317,15 @@ def test_seeds_do_not_share_their_draws():
         ({"factor": "half"}, InvalidType, "factor must be a number, got 'half'."),
     ],
 )
-def test_bad_arguments(make, options, kind, message):
+def test_bad_arguments(make, options, error_type, message):
     if not options.keys() <= inspect.signature(make).parameters.keys():
         with pytest.raises(InvalidParameter, match=f"has no option '{next(iter(options))}'. Its options: n_samples"):
             datasets.load(make.__name__, **options)
         return
-    with pytest.raises(kind) as error:
+    with pytest.raises(error_type) as error:
         make(**options)
     assert message in str(error.value)
-    with pytest.raises(kind):
+    with pytest.raises(error_type):
         datasets.load(make.__name__, **options)
 
 

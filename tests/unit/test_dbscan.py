@@ -122,7 +122,7 @@ def test_no_core_points_leave_empty_arrays():
     assert model.predict_kind([[0.0]]).tolist() == ["noise"]
 
 
-def test_kinds():
+def test_types_of_rows():
     model = DBSCAN(eps=1.0, min_samples=3).fit(LINE)
     assert model.predict_kind([[0.5], [1.9], [30.0], [7.4]]).tolist() == ["core", "border", "noise", "core"]
     assert model.predict([[0.5], [1.9], [30.0], [7.4]]).tolist() == [0, 0, -1, 1]
@@ -236,8 +236,8 @@ def test_a_graph_without_its_diagonal_predicts_its_labels(blobs, border):
         DBSCAN(0.2, min_samples=4, border="first").fit(blobs).labels_ if border == "first" else model.labels_,
     )
     np.testing.assert_array_equal(model.predict(graph.copy()), model.labels_)
-    kinds = model.predict_kind(graph.copy())
-    np.testing.assert_array_equal(np.flatnonzero(kinds == "core"), model.core_sample_indices_)
+    types = model.predict_kind(graph.copy())
+    np.testing.assert_array_equal(np.flatnonzero(types == "core"), model.core_sample_indices_)
     share = DBSCAN(0.2, min_samples=4, metric="precomputed").estimate_cost(graph).details["core_share"]
     assert share == pytest.approx(len(model.core_sample_indices_) / len(blobs))
 
@@ -246,9 +246,9 @@ def test_a_graph_without_its_diagonal_predicts_its_labels(blobs, border):
 def test_the_model_does_not_read_your_array_again(blobs, formulation):
     mine = blobs.copy()
     model = DBSCAN(0.3, formulation=formulation).fit(mine)
-    kinds, labels = model.predict_kind(blobs), model.predict(blobs)
+    types, labels = model.predict_kind(blobs), model.predict(blobs)
     mine[:] = 1e3
-    np.testing.assert_array_equal(model.predict_kind(blobs), kinds)
+    np.testing.assert_array_equal(model.predict_kind(blobs), types)
     np.testing.assert_array_equal(model.predict(blobs), labels)
 
 
@@ -267,10 +267,10 @@ def test_rows_without_a_direction_are_each_others_neighbours():
 
 
 def test_sparse_and_dense_queries_are_one(blobs):
-    for fitted, asked in ((np.asarray, scipy.sparse.csr_array), (scipy.sparse.csr_array, np.asarray)):
+    for fitted, of_queries in ((np.asarray, scipy.sparse.csr_array), (scipy.sparse.csr_array, np.asarray)):
         model = DBSCAN(0.3).fit(fitted(blobs))
-        np.testing.assert_array_equal(model.predict(asked(blobs)), model.labels_)
-        assert set(model.predict_kind(asked(blobs))) <= {"core", "border", "noise"}
+        np.testing.assert_array_equal(model.predict(of_queries(blobs)), model.labels_)
+        assert set(model.predict_kind(of_queries(blobs))) <= {"core", "border", "noise"}
     climbing = DBSCAN(0.3, formulation="climbing").fit(blobs)
     np.testing.assert_array_equal(climbing.predict(scipy.sparse.csr_array(blobs)), climbing.labels_)
     for call in (climbing.fit, climbing.estimate_cost):
@@ -309,8 +309,8 @@ def test_the_warning_of_fit_predict_points_at_the_caller(blobs):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize(("eps", "some"), [(0.3, True), (1e-9, False)])
-def test_the_core_points_are_copies_in_arrays_of_their_own(dtype, eps, some):
+@pytest.mark.parametrize(("eps", "has_cores"), [(0.3, True), (1e-9, False)])
+def test_the_core_points_are_copies_in_arrays_of_their_own(dtype, eps, has_cores):
     """The core sorts the points in the memory that holds them afterwards; nothing of that shows."""
     X = np.random.default_rng(5).normal(size=(5000, 2)).astype(dtype)
     before = X.copy()
@@ -318,7 +318,7 @@ def test_the_core_points_are_copies_in_arrays_of_their_own(dtype, eps, some):
         warnings.simplefilter("ignore", SuspiciousResultWarning)
         model = DBSCAN(eps=eps, min_samples=5).fit(X)
     rows, cores = model.core_sample_indices_, model.components_
-    assert (len(rows) > 0) == some
+    assert (len(rows) > 0) == has_cores
     assert len(rows) < len(X)
     assert rows.dtype == np.intp
     assert cores.dtype == dtype

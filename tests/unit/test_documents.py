@@ -202,28 +202,28 @@ FORBIDDEN = {
 }
 
 
-def accusations(text: str, own_word: str = "$^") -> list[str]:
-    """What the text may not say, and where; `own_word` is a word of its subject."""
+def accusations(text: str, allowed: str = "$^") -> list[str]:
+    """What the text must not contain, and where; `allowed` is a word of its subject."""
     return [
         f"line {text.count(chr(10), 0, match.start()) + 1}: {match.group()!r} ({why})"
         for why, pattern in FORBIDDEN.items()
         for match in re.finditer(pattern, text)
-        if not re.fullmatch(own_word, match.group())
+        if not re.fullmatch(allowed, match.group())
     ]
 
 
-def own_word(path: Path) -> str:
+def allowed(path: Path) -> str:
     """The explorer has a word of its own that is not about how it was written: its class of that name."""
     return "ses" + "sions?" if "explor" in name(path) else "$^"
 
 
 def test_the_project_speaks_of_itself_alone():
-    found = {name(path): said for path in FILES if (said := accusations(text_of(path), own_word(path)))}
+    found = {name(path): faults for path in FILES if (faults := accusations(text_of(path), allowed(path)))}
     assert found == {}
 
 
 @pytest.mark.parametrize(
-    "words",
+    "text",
     [
         "https://py" + "pi.org/x",
         "see ../sha" + "red/x",
@@ -232,8 +232,8 @@ def test_the_project_speaks_of_itself_alone():
         "two ses" + "sions",
     ],
 )
-def test_forbidden_words_are_seen(words):
-    assert len(accusations(f"fine\n{words}\n")) == 1
+def test_forbidden_words_are_seen(text):
+    assert len(accusations(f"fine\n{text}\n")) == 1
 
 
 def test_words_that_only_look_alike_are_allowed():

@@ -150,5 +150,5 @@ def test_products_and_signs():
     assert signed(np.array([[1.0], [-1.0 - 1e-9]])).tolist() == [1.0]  # rounding must not choose
 
 
-def test_nothing_is_asked():
+def test_no_pairs_are_requested():
     assert top_eigenpairs(lambda B: B, 5, 0).values.shape == (0,)

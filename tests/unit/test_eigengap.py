@@ -102,14 +102,14 @@ def test_ties_go_to_the_smaller_number():
     assert tuning.eigengap([1.0, 0.0, 0.0, 0.0]).best == 1
 
 
-def test_all_one_means_as_many_as_were_looked_at():
+def test_all_one_means_as_many_as_were_inspected():
     choice = tuning.eigengap(np.ones(5))
     assert choice.best == 4
     assert "all 5 eigenvalues are one: the graph has at least 5 components; a larger sigma joins them" in choice.reason
     assert "4 is the largest number tried, so try larger ones too" in choice.reason
 
 
-def test_two_eigenvalues_tell_of_one():
+def test_two_eigenvalues_report_of_one():
     assert tuning.eigengap([1.0, 0.3]).best == 1
 
 

@@ -1,4 +1,4 @@
-"""Where clusters without points begin anew: the module's words, transcribed row by row, against what it does."""
+"""Where clusters without points begin anew: the module's docstring, transcribed row by row, against what it does."""
 
 import itertools
 
@@ -19,7 +19,7 @@ def rounded(sums):
     return out
 
 
-class Parts(LocalPasses):
+class Chunks(LocalPasses):
     """These very blocks: small ones are not joined."""
 
     def __init__(self, blocks, threads):
@@ -83,11 +83,11 @@ DATA = {
 }
 
 
-@pytest.mark.parametrize("kind", DATA)
+@pytest.mark.parametrize("name", DATA)
 @pytest.mark.parametrize("form", ["dense", "columns", "float32", "sparse", "unsorted"])
-def test_the_farthest_points_move(kind, form):
+def test_the_farthest_points_move(name, form):
     for seed in range(6):
-        X = DATA[kind](seed)
+        X = DATA[name](seed)
         rng = np.random.default_rng(seed)
         k = int(rng.integers(2, 12))
         centers = np.round(X[rng.integers(0, len(X), k)])
@@ -111,7 +111,7 @@ def test_the_farthest_points_move(kind, form):
             mass += np.bincount(labels, block.weights, minlength=k)
         expected = transcribed(blocks, centers, mass == 0)
         for threads in (1, 2):
-            passes = Parts(blocks, threads)
+            passes = Chunks(blocks, threads)
             moved = relocate(passes, centers, mass == 0)
             if expected is None:
                 assert moved is None
@@ -134,7 +134,7 @@ def test_the_farthest_points_move(kind, form):
 
 
 def scattered(X):
-    """The same matrix in compressed rows whose entries stand in no order, each in two parts, zeros stored."""
+    """The same matrix in compressed rows whose entries stand in no order, each split in two, zeros stored."""
     n, d = X.shape
     order = np.argsort(np.random.default_rng(n).random((n, 2 * d)), axis=1)
     half = np.hstack([X / 2, X / 2])
@@ -157,11 +157,11 @@ def test_many_empty_clusters_and_many_copies():
     assert np.count_nonzero(masses) == len(np.unique(X, axis=0))  # every point is alone
 
 
-def test_the_core_says_what_is_wrong():
+def test_the_core_reports_what_is_wrong():
     x, d2 = np.zeros((3, 2)), np.ones(3)
     rows, ends = np.empty(3, np.int64), np.empty(2, np.int64)
-    for given in [(x, None, d2[:2], rows, ends), (x, d2[:2], d2, rows, ends), (x, None, d2, rows[:2], ends)]:
+    for arguments in [(x, None, d2[:2], rows, ends), (x, d2[:2], d2, rows, ends), (x, None, d2, rows[:2], ends)]:
         with pytest.raises(ValueError, match="one entry per row"):
-            _core.farthest_points(*given, 1)
+            _core.farthest_points(*arguments, 1)
     with pytest.raises(ValueError, match="ends must have at least one entry"):
         _core.farthest_points(x, None, d2, rows, ends[:0], 1)

@@ -15,9 +15,9 @@ from knoll import relations
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
 
 
-def run(script: Path, folder: Path, *words: str) -> str:
+def run(script: Path, folder: Path, *args: str) -> str:
     environment = {**os.environ, "MPLBACKEND": "Agg"}
-    command = [sys.executable, "-W", "error", str(script), *words]
+    command = [sys.executable, "-W", "error", str(script), *args]
     done = subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False
     )
@@ -50,7 +50,7 @@ def test_every_relation_has_an_example():
     assert {f"relation_{relation.name.replace('-', '_')}" for relation in relations.all()} <= stems
 
 
-def test_the_gaussian_draws_when_asked(tmp_path):
+def test_the_gaussian_draws_on_request(tmp_path):
     (script,) = (path for path in EXAMPLES if path.stem == "gaussian")
     assert "drawn in picture.png" in run(script, tmp_path, "picture.png")
     assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")

@@ -45,10 +45,10 @@ def test_a_bound_has_all_its_digits(value, text):
 
 
 @pytest.mark.parametrize(
-    ("part", "text"), [(0.0, "0 %"), (0.001, "< 1 %"), (0.456, "46 %"), (0.9999, "> 99 %"), (1.0, "100 %")]
+    ("fraction", "text"), [(0.0, "0 %"), (0.001, "< 1 %"), (0.456, "46 %"), (0.9999, "> 99 %"), (1.0, "100 %")]
 )
-def test_a_share(part, text):
-    assert share(part) == text
+def test_a_share(fraction, text):
+    assert share(fraction) == text
 
 
 def test_the_order_of_values_does_not_matter():

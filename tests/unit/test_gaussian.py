@@ -65,7 +65,7 @@ def test_far_from_the_origin_keeps_its_digits():
     assert len(far.history_["iteration"]) == 1
 
 
-def test_first_rows_far_from_the_rest_cost_a_second_pass_not_digits():
+def test_first_rows_far_from_the_others_cost_a_second_pass_not_digits():
     rng = np.random.default_rng(3)
     X = rng.normal(size=(50_000, 2))
     weights = np.ones(len(X))
@@ -230,10 +230,10 @@ def test_blocks_give_the_bits_of_one_array(cuts, weighted):
         for block, w in zip(np.split(X, cuts), np.split(weights, cuts)):
             yield (block, w) if weighted else block
 
-    parts = Gaussian().fit_blocks(blocks)
-    assert (parts.mean_ == whole.mean_).all()
-    assert (parts.covariance_ == whole.covariance_).all()
-    assert parts.weight_ == whole.weight_
+    by_blocks = Gaussian().fit_blocks(blocks)
+    assert (by_blocks.mean_ == whole.mean_).all()
+    assert (by_blocks.covariance_ == whole.covariance_).all()
+    assert by_blocks.weight_ == whole.weight_
 
 
 def test_blocks_of_a_file(tmp_path):
@@ -274,7 +274,7 @@ class Shrinking:
 
 
 @pytest.mark.parametrize(
-    ("make", "error", "words"),
+    ("make", "error", "message"),
     [
         (list, BadData, r"make_blocks\(\) gave no rows"),
         (lambda: [np.zeros((0, 2))], BadData, r"make_blocks\(\) gave no rows"),
@@ -298,8 +298,8 @@ class Shrinking:
         (lambda: [(np.eye(2), [1.0, 1.0], None)], BadData, "block 0 is a tuple of 3. Give an array, or a pair"),
     ],
 )
-def test_bad_blocks_are_reported(make, error, words):
-    with pytest.raises(error, match=words):
+def test_bad_blocks_are_reported(make, error, message):
+    with pytest.raises(error, match=message):
         Gaussian().fit_blocks(make)
 
 
@@ -309,7 +309,7 @@ def test_a_scalar_weight_serves_a_whole_block():
     assert model.weight_ == 60
 
 
-def test_the_first_block_decides_the_kind_of_number():
+def test_the_first_block_decides_the_dtype():
     X = np.random.default_rng(0).normal(size=(6000, 2))
     for cut in (100, 5000):
         model = Gaussian().fit_blocks(lambda cut=cut: [X[:cut].astype(np.float32), X[cut:]])
@@ -347,8 +347,8 @@ def test_a_sample_has_the_models_moments_and_a_seed():
     np.random.seed(5)  # noqa: NPY002
     assert (model.sample(4) == again).all()
     assert model.sample(np.int8(100)).shape == (100, 3)
-    for kind in (np.random.RandomState, np.random.default_rng):
-        assert (model.sample(4, random_state=kind(3)) == model.sample(4, random_state=kind(3))).all()
+    for generator in (np.random.RandomState, np.random.default_rng):
+        assert (model.sample(4, random_state=generator(3)) == model.sample(4, random_state=generator(3))).all()
 
 
 def test_the_ellipse_is_the_contour():
@@ -373,7 +373,7 @@ def test_verbose_shows_each_pass(X, capsys):
 
 
 @pytest.mark.parametrize(
-    ("call", "error", "words"),
+    ("call", "error", "message"),
     [
         (lambda m: m.sample(0), InvalidParameter, r"n_samples must be >= 1, got 0"),
         (lambda m: m.sample(2.5), InvalidType, r"n_samples must be a whole number, got 2.5"),
@@ -408,8 +408,8 @@ def test_verbose_shows_each_pass(X, capsys):
         ),
     ],
 )
-def test_bad_calls_are_reported(X, call, error, words):
-    with pytest.raises(error, match=words):
+def test_bad_calls_are_reported(X, call, error, message):
+    with pytest.raises(error, match=message):
         call(Gaussian().fit(X))
 
 

@@ -70,7 +70,7 @@ def quiet(X, *args, **parameters):
         ({"covariance_type": "fixed", "fixed_variance": 0.0}, "fixed_variance must be > 0, got 0.0."),
         (
             {"covariance_type": "fixed"},
-            "covariance_type='fixed' needs fixed_variance, the variance ε > 0 that is held.",
+            "covariance_type='fixed' needs fixed_variance, the variance ε > 0 that is fixed.",
         ),
         ({"fixed_variance": 1.0}, "fixed_variance=1.0 means nothing with covariance_type='full'. Give covariance_type"),
         (
@@ -194,7 +194,7 @@ def test_a_constant_column_is_named():
         GaussianMixture(2, covariance_type="tied", random_state=0).fit(frame.to_numpy())
 
 
-def test_a_healthy_fit_says_nothing():
+def test_a_healthy_fit_reports_nothing():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for shape in SHAPES:
@@ -307,7 +307,7 @@ def test_two_rules_end_the_loop():
     assert parameters.n_iter_ > likelihood.n_iter_  # a flat likelihood hides parameters that still change
 
 
-def test_history_tells_the_climb_and_the_best_start_is_kept():
+def test_history_reports_the_climb_and_the_best_start_is_kept():
     X = blobs(300, 2, 5, seed=3, far=3.0)
     runs = [quiet(X, 5, init_params="random_from_data", n_init=n) for n in (1, 4, 8)]
     assert runs[0].lower_bound_ <= runs[1].lower_bound_ <= runs[2].lower_bound_
@@ -333,7 +333,7 @@ def test_samples_have_the_statistics_of_the_model():
         assert (np.diff(labels) >= 0).all()
         eye = np.eye(2)
         for c in range(2):
-            part = points[labels == c]
+            sample = points[labels == c]
             sigma = {
                 "full": model.covariances_[c],
                 "tied": model.covariances_,
@@ -341,9 +341,9 @@ def test_samples_have_the_statistics_of_the_model():
                 "spherical": model.covariances_[c] * eye,
                 "fixed": 1.3 * eye,
             }[shape]
-            assert len(part) / 40_000 == pytest.approx(model.weights_[c], abs=0.015)
-            np.testing.assert_allclose(part.mean(axis=0), model.means_[c], atol=0.05)
-            np.testing.assert_allclose(np.cov(part.T), sigma, atol=0.08)
+            assert len(sample) / 40_000 == pytest.approx(model.weights_[c], abs=0.015)
+            np.testing.assert_allclose(sample.mean(axis=0), model.means_[c], atol=0.05)
+            np.testing.assert_allclose(np.cov(sample.T), sigma, atol=0.08)
         np.testing.assert_array_equal(points, model.sample(40_000, random_state=1)[0])
 
 
@@ -358,9 +358,9 @@ def test_blocks_larger_than_the_sample_start_from_some_of_the_rows(monkeypatch):
     order = [int(np.linalg.norm(whole.means_ - m, axis=1).argmin()) for m in a.means_]
     np.testing.assert_allclose(a.means_, whole.means_[order], atol=1e-3)
     weights = np.random.default_rng(0).uniform(0.5, 2, size=len(X))
-    parts = list(zip(np.array_split(X, 5), np.array_split(weights, 5), strict=True))
+    chunks = list(zip(np.array_split(X, 5), np.array_split(weights, 5), strict=True))
     start = {"weights_init": [0.3, 0.3, 0.4], "means_init": X[:3], "precisions_init": np.stack([np.eye(2)] * 3)}
-    c = GaussianMixture(3, **start).fit_blocks(lambda: parts)
+    c = GaussianMixture(3, **start).fit_blocks(lambda: chunks)
     d = GaussianMixture(3, **start).fit(X, sample_weight=weights)
     assert c.covariances_.tobytes() == d.covariances_.tobytes()
     np.testing.assert_array_equal(c.predict(X), d.labels_)
@@ -381,7 +381,7 @@ def test_extreme_data_gives_the_right_answer(scale, shift, shape):
     assert extreme.score(X * scale + shift) == pytest.approx(plain.score(X) - 2 * math.log(scale), rel=1e-6)
 
 
-def test_what_is_held_survives_extreme_data():
+def test_what_is_fixed_survives_extreme_data():
     """A regularisation or a fixed variance that is far from the data's own: no exception, and a finite model."""
     X = blobs()
     for scale in (1e-200, 1e-150, 1e150, 1e200):
@@ -473,7 +473,7 @@ def test_parameters_set_after_a_fit_do_not_change_its_answers(fitted, then):
             model.fit(X)
 
 
-def test_a_warm_start_may_change_the_variance_that_is_held():
+def test_a_warm_start_may_change_the_fixed_variance():
     X = np.random.default_rng(0).normal(size=(60, 2)) + np.repeat([[0.0, 0], [9, 3]], 30, axis=0)
     model = GaussianMixture(2, covariance_type="fixed", fixed_variance=2.0, random_state=0, warm_start=True).fit(X)
     model.set_params(fixed_variance=0.5, tol=1e-9).fit(X)

@@ -279,8 +279,8 @@ HELP = "import sys; sys.argv = ['knoll', '--help']; from knoll.cli import main; 
     "code", ["import knoll", "import knoll; dir(knoll); knoll.__version__", "import knoll.cli", HELP]
 )
 def test_imports_are_light(code):
-    ask = f"{code}\nimport json, sys\nprint(json.dumps(sorted(sys.modules)), file=sys.stderr)"
-    done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=False)
+    listing = f"{code}\nimport json, sys\nprint(json.dumps(sorted(sys.modules)), file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", listing], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     loaded = set(json.loads(done.stderr.splitlines()[-1]))
     assert "knoll" in loaded

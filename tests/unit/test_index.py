@@ -59,7 +59,7 @@ def dbscan(X, eps, min_samples, weights=None, metric="euclidean", border="first"
 
 
 def expected(X, D, eps, min_samples, weights, border):
-    """What brute force says, by the definition: exact sums, components, borders."""
+    """What brute force gives, by the definition: exact sums, components, borders."""
     near = eps >= D
     w = np.ones(len(X)) if weights is None else weights
     core = np.array([math.fsum(w[row]) >= min_samples for row in near], dtype=bool)
@@ -87,19 +87,19 @@ def clouds(draw, max_rows=150, max_columns=5):
     """Random, lattice, repeated, collinear, clustered and outlying points."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     n, d = draw(st.integers(1, max_rows)), draw(st.integers(1, max_columns))
-    kind = draw(st.sampled_from(["normal", "lattice", "equal", "line", "blobs", "outlier", "constant"]))
+    cloud = draw(st.sampled_from(["normal", "lattice", "equal", "line", "blobs", "outlier", "constant"]))
     X = rng.normal(size=(n, d))
-    if kind == "lattice":
+    if cloud == "lattice":
         X = rng.integers(0, 5, size=(n, d)).astype(float)
-    elif kind == "equal":
+    elif cloud == "equal":
         X = np.repeat(X[:1], n, axis=0)
-    elif kind == "line":
+    elif cloud == "line":
         X = np.outer(rng.permutation(n), np.full(d, 0.1))
-    elif kind == "blobs":
+    elif cloud == "blobs":
         X = 0.1 * X + rng.integers(0, 3, size=(n, 1))
-    elif kind == "outlier":
+    elif cloud == "outlier":
         X[0] = 1e30
-    elif kind == "constant":
+    elif cloud == "constant":
         X[:, 0] = 7.0
     return X
 
@@ -113,12 +113,12 @@ def radius_for(draw, D):
 
 
 def weights_for(draw, n):
-    kind = draw(st.sampled_from(["none", "none", "whole", "thirds", "signed"]))
+    weighting = draw(st.sampled_from(["none", "none", "whole", "thirds", "signed"]))
     rng = np.random.default_rng(draw(st.integers(0, 1000)))
-    if kind == "none":
+    if weighting == "none":
         return None
     whole = rng.integers(0, 4, size=n).astype(float)
-    return whole if kind == "whole" else whole / 3 if kind == "thirds" else rng.normal(size=n) * 2
+    return whole if weighting == "whole" else whole / 3 if weighting == "thirds" else rng.normal(size=n) * 2
 
 
 def usable(backend, metric, d, weights):
@@ -342,7 +342,7 @@ def test_the_index_answers_as_brute_force_does(data):
         np.testing.assert_array_equal(found[i, : len(best)], D[i, best])
         assert np.isinf(found[i, len(best) :]).all()
         assert (rows[i, len(best) :] == -1).all()
-        if metric != "minkowski":  # whose sums of powers tell apart what its roots do not
+        if metric != "minkowski":  # whose sums of powers distinguish what its roots do not
             np.testing.assert_array_equal(rows[i, : len(best)], best)
 
     lowest = np.empty(m, dtype=np.int64)

@@ -126,7 +126,7 @@ def test_the_operator_is_the_one_that_the_fit_takes():
         assert model.estimate_cost(X).operator == model.operator_
 
 
-def test_the_cost_is_reported_in_words():
+def test_the_cost_is_reported_as_text():
     cost = SpectralClustering(2, sigma=0.1).estimate_cost(moons(1_500))
     assert "truncated: up to" in str(cost)
     assert "s of processor time (from" in str(cost)

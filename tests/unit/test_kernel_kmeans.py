@@ -29,7 +29,7 @@ def column(*values):
 # ---- answers -------------------------------------------------------------------------------------------------------
 
 
-def test_rings_that_no_line_parts():
+def test_rings_that_no_line_separates():
     rng = np.random.default_rng(0)
     angle = rng.uniform(0, 2 * np.pi, size=300)
     ring = np.repeat([0, 1], [100, 200])
@@ -144,7 +144,7 @@ def test_an_absent_row_between_two_means():
         assert model.predict(X).tolist() == [1, 0, 0]
 
 
-def test_rows_that_rounding_cannot_tell_apart_are_decided_alike_in_any_order():
+def test_rows_that_rounding_cannot_distinguish_are_decided_alike_in_any_order():
     """A lattice far from the origin, where the linear kernel has lost most digits."""
     rng = np.random.default_rng(2)
     X = rng.integers(0, 4, size=(60, 2)) + 2.0**22
@@ -400,7 +400,7 @@ def test_the_cost_grows_with_rows_not_their_square():
     assert many < 12 * few
 
 
-def test_state_with_kernels_of_all_kinds(X):
+def test_state_with_every_kernel(X):
     K = Gaussian(1.0).tile(X, X)
     for kernel, data in (("rbf", X), ("precomputed", K), ("heaviside", X)):
         model = KernelKMeans(3, kernel=kernel, sigma=1.0 if kernel == "rbf" else None, eps=1.0, random_state=0).fit(

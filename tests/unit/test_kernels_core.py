@@ -122,23 +122,23 @@ def test_update_follows_labels_from_nothing_and_from_change_to_change(points, we
     np.testing.assert_allclose(G, K @ (w[:, None] * np.eye(4)[labels]), atol=1e-12)
 
 
-def test_pivoted_cholesky_tells_what_it_leaves():
+def test_pivoted_cholesky_reports_what_it_leaves():
     rng = np.random.default_rng(5)
     X = rng.uniform(size=(450, 2))
     operator = _core.KernelOperator(X, "rbf", 0.3, 1.0, 0.0, 1)
-    F, pivots, rest = operator.pivoted_cholesky(300, 1e-9, 2)
+    F, pivots, residual = operator.pivoted_cholesky(300, 1e-9, 2)
     assert F.shape == (450, len(pivots))
     assert F.flags.c_contiguous
     assert 0 < len(pivots) < 300
     assert len(set(pivots.tolist())) == len(pivots)
     K = tile(X, X, "rbf", 0.3, 1.0)
-    assert rest.min() >= 0
-    assert rest.max() <= 1e-9
-    assert np.linalg.norm(K - F @ F.T, 2) <= rest.sum() + 1e-12
-    np.testing.assert_allclose(1 - (F**2).sum(axis=1), rest, atol=1e-13)
+    assert residual.min() >= 0
+    assert residual.max() <= 1e-9
+    assert np.linalg.norm(K - F @ F.T, 2) <= residual.sum() + 1e-12
+    np.testing.assert_allclose(1 - (F**2).sum(axis=1), residual, atol=1e-13)
     for threads in (1, 3):
         again = operator.pivoted_cholesky(300, 1e-9, threads)
-        assert all(np.array_equal(a, b) for a, b in zip(again, (F, pivots, rest), strict=True))
+        assert all(np.array_equal(a, b) for a, b in zip(again, (F, pivots, residual), strict=True))
     short = operator.pivoted_cholesky(7, 0.0, 1)
     assert np.array_equal(short[1], pivots[:7])
     exact = _core.KernelOperator(X[:10], "rbf", 0.3, 1.0, 0.0, 1).pivoted_cholesky(50, 0.0, 1)

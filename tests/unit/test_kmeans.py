@@ -105,13 +105,13 @@ def test_the_start_is_the_seedings(X):
         ("random", seeding.random_rows(rows, 5, 11)),
     ):
         named = KMeans(5, init=name, n_init=1, random_state=11).fit(X)
-        given = KMeans(5, init=X[drawn]).fit(X)
-        np.testing.assert_array_equal(named.labels_, given.labels_)
-        np.testing.assert_array_equal(named.cluster_centers_, given.cluster_centers_)
+        by_rows = KMeans(5, init=X[drawn]).fit(X)
+        np.testing.assert_array_equal(named.labels_, by_rows.labels_)
+        np.testing.assert_array_equal(named.cluster_centers_, by_rows.cluster_centers_)
 
 
 @pytest.mark.parametrize("random_state", [5, np.random.RandomState(5), np.random.default_rng(5)])
-def test_random_states_of_every_kind(X, random_state):
+def test_random_states_of_every_type(X, random_state):
     model = KMeans(4, random_state=random_state).fit(X)
     assert np.unique(model.labels_).tolist() == [0, 1, 2, 3]
 
@@ -209,7 +209,7 @@ def test_weights_over_many_decades_give_the_exact_means(X):
 
 @pytest.mark.parametrize("small", [1e-100, 1e-130, 1e-170, 1e-250])
 def test_clusters_beside_far_larger_ones(small):
-    """Two close pairs and a far row: the right labels where squares hold both, else a word that they do not."""
+    """Two close pairs and a far row: the right labels where squares hold both, else a warning that they do not."""
     X = np.array([[1.0], [1.1], [5.0], [5.1]]) * small
     X = np.concatenate([X, [[1.0], [1.01]]])
     start = np.array([[1.0 * small], [5.0 * small], [1.0]])
@@ -259,13 +259,13 @@ def test_many_copies_do_not_hide_the_points_behind_them():
     assert sorted(model.cluster_centers_[:, 0]) == [0.5, 40.0, 60.0, 90.0]
 
 
-@pytest.mark.parametrize(("kind", "far"), [("float32", 1e39), ("float64", 1e300)])
-def test_a_start_beyond_squares_is_refused(kind, far):
+@pytest.mark.parametrize(("dtype", "far"), [("float32", 1e39), ("float64", 1e300)])
+def test_a_start_beyond_squares_is_refused(dtype, far):
     with pytest.raises(
-        InvalidParameter, match=rf"magnitude {far:.3g}, too far from data of dtype {kind}".replace("+", r"\+")
+        InvalidParameter, match=rf"magnitude {far:.3g}, too far from data of dtype {dtype}".replace("+", r"\+")
     ):
-        KMeans(2, init=[[0.5], [far]]).fit(np.array([[0.0], [1.0]], dtype=kind))
-    near = np.array([[far / 40], [far / 20]]).astype(kind)
+        KMeans(2, init=[[0.5], [far]]).fit(np.array([[0.0], [1.0]], dtype=dtype))
+    near = np.array([[far / 40], [far / 20]]).astype(dtype)
     assert KMeans(2, init=near).fit(near).labels_.tolist() == [0, 1]
 
 
@@ -276,7 +276,7 @@ def test_a_start_far_beyond_tiny_data_is_refused_and_no_warning_of_numpy_leaks()
             KMeans(2, init=[[0.0], [1.8e33]]).fit([[-2.5e-291], [0.0]])
 
 
-def test_fewer_distinct_points_than_clusters_is_reported_as_scikit_learn_tells_it():
+def test_fewer_distinct_points_than_clusters_is_reported_as_scikit_learn_does():
     X = [[0, 0], [0, 1], [1, 0], [1, 0]]
     with pytest.warns(
         ConvergenceWarning,
@@ -349,8 +349,8 @@ def test_partial_fit_goes_on_after_fit(X):
 
 def test_partial_fit_alone_is_a_whole_estimator(X):
     model = KMeans(4, random_state=0)
-    for part in np.array_split(X, 5):
-        model.partial_fit(part)
+    for batch in np.array_split(X, 5):
+        model.partial_fit(batch)
     assert model.n_steps_ == model.n_iter_ == 5
     assert model.history_["iteration"].tolist() == [1, 2, 3, 4, 5]
     assert {len(column) for column in model.history_.values()} == {5}
@@ -432,22 +432,22 @@ def test_lloyd_without_an_estimator(X):
     np.testing.assert_array_equal(huge.centers, result.centers * 2.0**500)
 
 
-# ---- what it says and refuses --------------------------------------------------------------------------------------
+# ---- what it reports and refuses -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("tol", "words"), [(0, "strict convergence"), (1e-2, r"center shift \S+ within tolerance")])
-def test_verbose_tells_the_steps(tol, words, capsys):
+@pytest.mark.parametrize(("tol", "message"), [(0, "strict convergence"), (1e-2, r"center shift \S+ within tolerance")])
+def test_verbose_reports_the_steps(tol, message, capsys):
     X = np.random.default_rng(0).normal(size=(2000, 5))
     model = KMeans(6, random_state=0, tol=tol, verbose=1).fit(X)
     out = capsys.readouterr().out
     assert out.count("KMeans: Iteration ") == model.n_iter_
-    assert re.search(rf"Converged at iteration {model.n_iter_}: {words}", out)
+    assert re.search(rf"Converged at iteration {model.n_iter_}: {message}", out)
     KMeans(6, random_state=0, tol=0, max_iter=2, verbose=1).fit(X)
     assert "Stopped at iteration 2: max_iter" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
-    ("parameters", "kind", "words"),
+    ("parameters", "error_type", "message"),
     [
         ({"n_clusters": 0}, InvalidParameter, "n_clusters must be >= 1, got 0"),
         ({"n_clusters": 2.5}, InvalidType, "n_clusters must be a whole number, got 2.5"),
@@ -470,8 +470,8 @@ def test_verbose_tells_the_steps(tol, words, capsys):
         ({"n_clusters": 301}, BadData, "n_samples=300 should be >= n_clusters=301. Give more rows, or ask for fewer"),
     ],
 )
-def test_parameters_that_break_their_rule_are_reported(X, parameters, kind, words):
-    with pytest.raises(kind, match=words):
+def test_parameters_that_break_their_rule_are_reported(X, parameters, error_type, message):
+    with pytest.raises(error_type, match=message):
         KMeans(**parameters).fit(X)
 
 
@@ -496,7 +496,7 @@ def test_sparse_data_that_is_not_finite_is_reported():
         KMeans(2).fit(X)
 
 
-def test_a_callable_start_has_no_place_in_a_model_file(X):
+def test_a_callable_start_is_not_saved_in_a_model_file(X):
     model = KMeans(4, init=lambda X, k, random_state: X[:k]).fit(X)
     with pytest.raises(ValueError, match=r"parameters\.init is .* which a model file cannot hold"):
         model.to_state()
@@ -531,18 +531,18 @@ def test_the_data_of_the_paper():
 
 # ---- rows and columns of very different magnitude ------------------------------------------------------------------
 
-WALL = np.array([[1e200, 0], [1e200, 1], [1e200, 100], [1e200, 101]])  # a column that says nothing
+WALL = np.array([[1e200, 0], [1e200, 1], [1e200, 100], [1e200, 101]])  # a column without information
 
 
 @pytest.mark.parametrize("far", [1e200, -1e308, 1e40, 3e20])
-def test_what_is_said_of_a_row_does_not_depend_on_its_batch(far):
+def test_what_is_reported_of_a_row_does_not_depend_on_its_batch(far):
     model = KMeans(2, random_state=0).fit([[0.0], [1.0]])
     rows = np.array([[0.0], [0.7], [1.0], [1e-250], [far]])
-    for kind in (np.asarray, scipy.sparse.csr_matrix):
-        alone = [model.predict(kind(row[None]))[0] for row in rows]
-        np.testing.assert_array_equal(model.predict(kind(rows)), alone)
-        np.testing.assert_array_equal(model.predict(kind(rows))[:4], model.predict(rows[:4]))
-        distances = model.transform(kind(rows))
+    for container in (np.asarray, scipy.sparse.csr_matrix):
+        alone = [model.predict(container(row[None]))[0] for row in rows]
+        np.testing.assert_array_equal(model.predict(container(rows)), alone)
+        np.testing.assert_array_equal(model.predict(container(rows))[:4], model.predict(rows[:4]))
+        distances = model.transform(container(rows))
         np.testing.assert_array_equal(distances[:4], model.transform(rows[:4]))
         np.testing.assert_allclose(distances[4], np.abs(far - model.cluster_centers_.ravel()), rtol=1e-15)
     assert model.score(rows[:4]) == pytest.approx(-0.09, rel=1e-12)
@@ -555,19 +555,19 @@ def test_distances_from_a_centre_at_the_origin_keep_the_smallest_rows():
     np.testing.assert_allclose(model.transform([[3e-250], [2.0], [5e210]]).ravel(), [3e-250, 2, 5e210], rtol=1e-15)
 
 
-@pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_matrix, np.asfortranarray])
-def test_a_huge_constant_column_hides_nothing(kind):
-    model = KMeans(2, init=WALL[[0, 3]]).fit(kind(WALL))
+@pytest.mark.parametrize("container", [np.asarray, scipy.sparse.csr_matrix, np.asfortranarray])
+def test_a_huge_constant_column_hides_nothing(container):
+    model = KMeans(2, init=WALL[[0, 3]]).fit(container(WALL))
     np.testing.assert_array_equal(model.labels_, [0, 0, 1, 1])
-    np.testing.assert_array_equal(model.predict(kind(WALL)), model.labels_)
+    np.testing.assert_array_equal(model.predict(container(WALL)), model.labels_)
     np.testing.assert_array_equal(model.cluster_centers_, [[1e200, 0.5], [1e200, 100.5]])
-    np.testing.assert_array_equal(model.transform(kind(WALL)), np.abs(WALL[:, 1:] - [[0.5, 100.5]]))
+    np.testing.assert_array_equal(model.transform(container(WALL)), np.abs(WALL[:, 1:] - [[0.5, 100.5]]))
     assert model.inertia_ == 1
-    assert model.score(kind(WALL)) == -1
-    assert len(np.unique(KMeans(4, random_state=0).fit(kind(WALL)).labels_)) == 4
+    assert model.score(container(WALL)) == -1
+    assert len(np.unique(KMeans(4, random_state=0).fit(container(WALL)).labels_)) == 4
     seen = []
     start = lambda X, k, random_state: seen.append(X) or WALL[[0, 3]]  # noqa: E731
-    KMeans(2, init=start, n_init=1).fit(kind(WALL))
+    KMeans(2, init=start, n_init=1).fit(container(WALL))
     np.testing.assert_array_equal(seen[0].toarray() if scipy.sparse.issparse(seen[0]) else seen[0], WALL)
 
 
@@ -611,7 +611,7 @@ def test_the_objective_never_rises_beside_a_far_outlier():
 
 
 @pytest.mark.parametrize(
-    ("break_it", "words"),
+    ("break_it", "message"),
     [
         (lambda X: X.indices.__setitem__(0, 2**30), r"has an index 1073741824, which is not within \[0, 3\)"),
         (lambda X: X.indices.__setitem__(0, -1), r"has an index -1, which is not within \[0, 3\)"),
@@ -620,12 +620,12 @@ def test_the_objective_never_rises_beside_a_far_outlier():
         (lambda X: setattr(X, "data", X.data[:-1]), "data of 899 entries, which do not belong together"),
     ],
 )
-def test_a_malformed_sparse_matrix_is_refused(X, break_it, words):
-    for kind in (scipy.sparse.csr_matrix, scipy.sparse.csr_array):
-        bad = kind(X)
+def test_a_malformed_sparse_matrix_is_refused(X, break_it, message):
+    for container in (scipy.sparse.csr_matrix, scipy.sparse.csr_array):
+        bad = container(X)
         break_it(bad)
         model = KMeans(2, random_state=0)
-        with pytest.raises(BadData, match=words):
+        with pytest.raises(BadData, match=message):
             model.fit(bad)
         with pytest.raises(BadData, match="check_format"):
             model.partial_fit(bad)

@@ -152,12 +152,12 @@ def test_every_layout_and_number_of_threads_gives_the_same_bits(dtype):
             labels, d2, counts = assign(layout, start, threads)
             sums = np.zeros((_core.SUM_WORDS, k * 8), np.int64)
             _core.add_cluster_sums(layout, weights, labels, sums, threads)
-            spread = scatter(layout, weights, start[0], threads)
-            got = (labels.tobytes(), d2.tobytes(), counts, round_sums(sums, k).tobytes(), spread)
+            total_scatter = scatter(layout, weights, start[0], threads)
+            got = (labels.tobytes(), d2.tobytes(), counts, round_sums(sums, k).tobytes(), total_scatter)
             expected = expected or got
             assert got == expected
     np.testing.assert_array_equal(round_sums(sums, k), fsums(X, weights, labels, k))
-    assert spread == math.fsum(np.repeat(one_distance(X, start[:1])[:, 0], weights.astype(int)))
+    assert total_scatter == math.fsum(np.repeat(one_distance(X, start[:1])[:, 0], weights.astype(int)))
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -165,7 +165,7 @@ def test_every_layout_and_number_of_threads_gives_the_same_bits(dtype):
     ("name", "dtype"),
     [(name, np.float64) for name in NAMES] + [(name, np.float32) for name in NAMES if name != "huge"],
 )
-def test_every_algorithm_walks_the_plain_path(algorithm, name, dtype):
+def test_every_algorithm_takes_the_plain_path(algorithm, name, dtype):
     X = data(name, n=1500, d=4).astype(dtype)
     rng = np.random.default_rng(5)
     k = 19
@@ -236,7 +236,7 @@ def test_clouds_far_apart_are_left_to_float32(algorithm, d, clouds, dtype):
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_clouds_that_part_later_are_measured_from_several_pivots(algorithm):
+def test_clouds_that_separate_later_are_measured_from_several_pivots(algorithm):
     """At first every cloud has one centre, the others are far out, and one pivot is enough."""
     rng = np.random.default_rng(10)
     n = 20_000
@@ -254,7 +254,7 @@ def test_clouds_that_part_later_are_measured_from_several_pivots(algorithm):
 @pytest.mark.parametrize("far", [1e30, 1e38, 1e39, 1e60, 1e120])
 @pytest.mark.parametrize("d", [3, 40])
 @pytest.mark.parametrize("algorithm", ["hamerly", "elkan"])
-def test_ways_beyond_float32_leave_no_bound_behind(algorithm, d, far):
+def test_shifts_beyond_float32_leave_no_bound_behind(algorithm, d, far):
     """Centres go far out and come back; what was known of the rows must not outlive it."""
     X = data("normal", n=600, d=d, seed=12)
     X[:3] *= far
@@ -287,9 +287,9 @@ def test_many_columns_and_near_ties(d, dtype):
         for _ in range(2):
             memory.step(X, None, centers, 2)
             np.testing.assert_array_equal(memory.labels, expected)
-    spread_out = X * (1 + np.arange(400)[:, None] % 7).astype(dtype)
-    labels, _, (_, rechecks) = assign(spread_out, centers)
-    np.testing.assert_array_equal(labels, nearest(spread_out, centers))
+    scaled = X * (1 + np.arange(400)[:, None] % 7).astype(dtype)
+    labels, _, (_, rechecks) = assign(scaled, centers)
+    np.testing.assert_array_equal(labels, nearest(scaled, centers))
     assert rechecks <= 400
 
 
@@ -302,7 +302,7 @@ def test_many_columns_are_left_to_float32(d):
 
 
 @pytest.mark.parametrize("algorithm", ["hamerly", "elkan"])
-def test_one_long_way_is_forgotten(algorithm):
+def test_one_long_shift_is_forgotten(algorithm):
     """A start far off moves once; bounds are as good afterwards as if it had been near."""
     X = data("normal", n=20_000, d=8, seed=11)
     evaluated = []
@@ -330,28 +330,28 @@ def test_compressed_rows_give_what_dense_rows_give(dtype, index):
     X.data -= 0.5
     X.data[:20] = 0.0  # stored zeros
     for i in range(X.shape[0]):  # indices in any order
-        part = slice(X.indptr[i], X.indptr[i + 1])
+        entries = slice(X.indptr[i], X.indptr[i + 1])
         order = rng.permutation(X.indptr[i + 1] - X.indptr[i])
-        X.indices[part], X.data[part] = X.indices[part][order], X.data[part][order]
+        X.indices[entries], X.data[entries] = X.indices[entries][order], X.data[entries][order]
     D = X.toarray()
-    parts = (X.data, X.indices.astype(index), X.indptr.astype(index), X.shape[1])
+    csr = (X.data, X.indices.astype(index), X.indptr.astype(index), X.shape[1])
     k = 11
     centers = D[rng.choice(len(D), k, replace=False)].astype(np.float64) + 0.01
     weights = rng.integers(0, 3, len(D)).astype(float)
     labels, d2 = np.empty(len(D), np.int32), np.empty(len(D))
-    _core.assign_csr(*parts, centers, labels, d2, 2)
+    _core.assign_csr(*csr, centers, labels, d2, 2)
     expected_labels, expected_d2, _ = assign(D, centers)
     np.testing.assert_array_equal(labels, expected_labels)
     np.testing.assert_array_equal(d2, expected_d2)
     sums, expected = np.zeros((2, _core.SUM_WORDS, k * 41), np.int64)
-    _core.add_cluster_sums_csr(*parts, weights, labels, sums, 2)
+    _core.add_cluster_sums_csr(*csr, weights, labels, sums, 2)
     _core.add_cluster_sums(D, weights, labels, expected, 2)
     np.testing.assert_array_equal(round_sums(sums, k), round_sums(expected, k))
-    rows = sparse.csr_array((X.data, parts[1], parts[2]), shape=X.shape)
+    rows = sparse.csr_array((X.data, csr[1], csr[2]), shape=X.shape)
     for how in ("add_scatter", "add_exact_scatter"):
         assert scatter(rows, weights, centers[0], 2, how) == scatter(D, weights, centers[0], 1, how)
     out, dense = np.empty((2, len(D), k))
-    _core.center_distances_csr(*parts, centers, out, 2)
+    _core.center_distances_csr(*csr, centers, out, 2)
     _core.center_distances(D, centers, dense, 2)
     np.testing.assert_array_equal(out, dense)
     np.testing.assert_array_equal(dense, np.sqrt(one_distance(D, centers)))
@@ -436,10 +436,10 @@ def test_steps_of_compressed_rows_are_those_of_dense_rows(algorithm, dtype, inde
 
 
 def test_entries_that_name_one_column_add_up():
-    parts = (np.array([1e16, 1.0, -1e16, 2.0]), np.array([0, 1, 0, 0], np.int32), np.array([0, 4], np.int32), 2)
+    csr = (np.array([1e16, 1.0, -1e16, 2.0]), np.array([0, 1, 0, 0], np.int32), np.array([0, 4], np.int32), 2)
     centers = np.array([[1e16, 1.0], [2.0, 1.0], [0.0, 0.0]])
     labels, d2 = np.empty(1, np.int32), np.empty(1)
-    _core.assign_csr(*parts, centers, labels, d2, 1)
+    _core.assign_csr(*csr, centers, labels, d2, 1)
     assert labels[0] == 1
     assert d2[0] == 0.0
 
@@ -453,7 +453,7 @@ def test_rows_without_a_label_are_left_out():
 
 
 @pytest.mark.parametrize(
-    ("call", "words"),
+    ("call", "message"),
     [
         (lambda x, c, s: _core.assign(x, c[:, :1], np.zeros(3, np.int32), None, 1), "centers"),
         (lambda x, c, s: _core.assign(x, c, np.zeros(2, np.int32), None, 1), "labels"),
@@ -473,17 +473,17 @@ def test_rows_without_a_label_are_left_out():
         (lambda x, c, s: dense_then_sparse(x, c), "dtype and format"),
     ],
 )
-def test_shapes_that_do_not_fit_are_refused(call, words):
-    with pytest.raises(ValueError, match=words):
+def test_shapes_that_do_not_fit_are_refused(call, message):
+    with pytest.raises(ValueError, match=message):
         call(np.zeros((3, 2)), np.zeros((2, 2)), np.zeros((_core.SUM_WORDS, 6), np.int64))
 
 
 @pytest.mark.parametrize(
-    ("indices", "indptr", "words"),
+    ("indices", "indptr", "message"),
     [([0, 2], [0, 1, 2], "indices"), ([0, -1], [0, 1, 2], "indices"), ([0, 1], [0, 3, 2], "indptr")],
 )
-def test_broken_compressed_rows_are_refused(indices, indptr, words):
-    with pytest.raises(ValueError, match=words):
+def test_broken_compressed_rows_are_refused(indices, indptr, message):
+    with pytest.raises(ValueError, match=message):
         _core.assign_csr(
             np.ones(2),
             np.array(indices, np.int32),

@@ -202,7 +202,7 @@ def test_extreme_weights():
 
 
 @pytest.mark.parametrize(
-    ("parameters", "kind", "words"),
+    ("parameters", "error_type", "message"),
     [
         ({"bandwidth": 0.0}, InvalidParameter, r"bandwidth must be > 0, got 0\.0\. None estimates it"),
         ({"bandwidth": -1}, InvalidParameter, r"bandwidth must be > 0, got -1"),
@@ -227,8 +227,8 @@ def test_extreme_weights():
         ),
     ],
 )
-def test_a_message_names_what_is_wrong(parameters, kind, words):
-    with pytest.raises(kind, match=words):
+def test_a_message_names_what_is_wrong(parameters, error_type, message):
+    with pytest.raises(error_type, match=message):
         MeanShift(**parameters).fit(blobs(60))
 
 

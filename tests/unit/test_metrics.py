@@ -201,7 +201,7 @@ def test_information_does_not_depend_on_the_unit_of_weight():
 
 def test_nearly_constant_and_nearly_single_labellings_keep_their_digits():
     n = 10**9
-    # one odd row each, at different places. They meet with probability 1/n, and then MI = H: AMI = −1/(n−1)
+    # one odd row each, at different positions. They coincide with probability 1/n, and then MI = H: AMI = −1/(n−1)
     w = [n - 2, 1, 1]
     score = metrics.adjusted_mutual_info_score([0, 1, 0], [0, 0, 1], sample_weight=w)
     assert score == pytest.approx(-1 / (n - 1), rel=1e-11)

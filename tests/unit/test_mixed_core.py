@@ -40,7 +40,7 @@ def test_good_arguments_are_taken(full):
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "words"),
+    ("name", "value", "message"),
     [
         ("codes", np.full((20, 2), 7, dtype=np.int32), "codes must be rows of the table"),
         ("codes", np.full((20, 2), -1, dtype=np.int32), "codes must be rows of the table"),
@@ -66,8 +66,8 @@ def test_good_arguments_are_taken(full):
         ("threads", 0, "threads must be"),
     ],
 )
-def test_wrong_arguments_are_refused(name, value, words):
-    with pytest.raises(ValueError, match=words):
+def test_wrong_arguments_are_refused(name, value, message):
+    with pytest.raises(ValueError, match=message):
         _core.sum_mixed(**{**arguments(), name: value})
 
 

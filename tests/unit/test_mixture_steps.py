@@ -1,4 +1,4 @@
-"""The step of EM: equal to the paper's box, exact over blocks and threads, and calm where a mixture falls apart."""
+"""The step of EM: equal to the paper's box, exact over blocks and threads, and regular where a mixture degenerates."""
 
 from __future__ import annotations
 
@@ -401,15 +401,15 @@ def test_a_tiny_fixed_variance_is_k_means(eps):
     assert (state.covariances_ == eps).all()
 
 
-def test_weights_may_be_held():
+def test_weights_may_be_fixed():
     X = clumps(100, 2, 2, 16)
     state = start_of(X, Full, 2)
     sums = em.partial(Block(X, None), state, 1)
-    held, _ = em.finish(sums, state, hold_weights=True)
+    fixed, _ = em.finish(sums, state, fix_weights=True)
     free, _ = em.finish(sums, state)
-    assert (held.weights == state.weights).all()
+    assert (fixed.weights == state.weights).all()
     assert (free.weights != state.weights).any()
-    assert (held.means == free.means).all()
+    assert (fixed.means == free.means).all()
 
 
 def test_wrong_arrays_are_refused_before_the_kernels():
@@ -425,6 +425,6 @@ def test_wrong_arrays_are_refused_before_the_kernels():
         em.partial(Block(X, None), MixtureState(np.zeros(2), state.covariance, None, state.centering), 1)
 
 
-def test_a_covariance_that_no_clipping_makes_regular_is_refused_in_words():
+def test_a_covariance_that_no_clipping_makes_regular_is_refused():
     with pytest.raises(BadData, match=r"ill-defined empirical covariance: .* Increase reg_covar, .* scale the columns"):
         Full.from_covariances(np.zeros((1, 2)), np.array([[[1.0, np.inf], [np.inf, 1.0]]]))

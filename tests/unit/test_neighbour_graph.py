@@ -66,7 +66,7 @@ def test_too_many_links_are_refused(monkeypatch):
 
 
 def test_many_rows_are_labelled_without_all_pairs():
-    """60 000 × 60 000 distances would take some ten seconds of processor time."""
+    """60 000 × 60 000 distances would take about ten seconds of processor time."""
     X = np.random.default_rng(0).uniform(size=(60_000, 2))
     X[: len(X) // 2] += [3.0, 0.0]
     model = SpectralClustering(2, affinity="nearest_neighbors", random_state=0).fit(X)
@@ -81,15 +81,15 @@ def test_many_rows_are_labelled_without_all_pairs():
 def test_a_full_matrix_of_distances_gives_the_links_of_its_points(name):
     """Zeros of a full matrix are distances, and its rows may come in any order and number."""
     X, options = DATA[name], {"n_neighbors": 7, "random_state": 0}
-    given = SpectralClustering(3, affinity="precomputed_nearest_neighbors", **options).fit(distances(X, X))
+    precomputed = SpectralClustering(3, affinity="precomputed_nearest_neighbors", **options).fit(distances(X, X))
     own = SpectralClustering(3, affinity="nearest_neighbors", **options).fit(X)
-    np.testing.assert_array_equal(given.affinity_matrix_.toarray(), own.affinity_matrix_.toarray())
-    assert (given.predict(distances(X, X)) == given.labels_).all()
+    np.testing.assert_array_equal(precomputed.affinity_matrix_.toarray(), own.affinity_matrix_.toarray())
+    assert (precomputed.predict(distances(X, X)) == precomputed.labels_).all()
     for queries in (X[:5], X[::-1], X + 0.01):
-        some = given.predict(distances(queries, X))
-        assert some.shape == (len(queries),)
-        if name == "a cloud":  # copies fall apart, and a given graph does not tell where the parts are
-            assert len(np.unique([some, own.predict(queries)], axis=1).T) <= 3  # one label for one
+        predicted = precomputed.predict(distances(queries, X))
+        assert predicted.shape == (len(queries),)
+        if name == "a cloud":  # copies fall apart, and a given graph does not have its components
+            assert len(np.unique([predicted, own.predict(queries)], axis=1).T) <= 3  # one label for one
 
 
 def test_links_of_the_rows_themselves_are_the_graph_where_distances_are_subnormal():

@@ -1,4 +1,4 @@
-"""OPTICS against scikit-learn's walk and clusters, a plain walk of our own, and DBSCAN."""
+"""OPTICS against scikit-learn's ordering and clusters, a plain one of our own, and DBSCAN."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as arrays
 from sklearn.metrics import pairwise_distances
 
 from knoll import DBSCAN, OPTICS, datasets
-from knoll.density.optics import _walk_by_rows
+from knoll.density.optics import _order_by_rows
 from knoll.density.steep_areas import clusters_by_xi
 from knoll.exceptions import BadData, InvalidParameter, SuspiciousResultWarning
 from knoll.relations._common import same_partition
@@ -30,7 +30,7 @@ def drawn(seed: int) -> np.ndarray:
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("metric", ["minkowski", "manhattan", "chebyshev", "cosine"])
 @pytest.mark.parametrize("max_eps", [np.inf, 1.5])
-def test_the_walk_is_scikit_learns(seed, metric, max_eps):
+def test_the_ordering_is_scikit_learns(seed, metric, max_eps):
     data = drawn(seed)
     ours, theirs = (
         module(min_samples=4, metric=metric, max_eps=max_eps).fit(data) for module in (OPTICS, sklearn.cluster.OPTICS)
@@ -56,13 +56,13 @@ def test_the_walk_is_scikit_learns(seed, metric, max_eps):
     st.sampled_from(["euclidean", "manhattan", "chebyshev"]),
     st.sampled_from([np.inf, 2.0]),
 )
-def test_the_walk_of_the_core_is_the_plain_one(points, level, metric, max_eps):
+def test_the_ordering_of_the_core_is_the_plain_one(points, level, metric, max_eps):
     """Ties everywhere: the lower row is visited first in both."""
     model = OPTICS(min_samples=level, metric=metric, max_eps=max_eps).fit(points)
     square = pairwise_distances(points, metric=metric)
     if metric == "euclidean":  # the one distance
         square = np.sqrt(np.square(points[:, None] - points).sum(axis=2))
-    order, core, reach, predecessor = _walk_by_rows(lambda rows: square[rows], len(points), level, max_eps)
+    order, core, reach, predecessor = _order_by_rows(lambda rows: square[rows], len(points), level, max_eps)
     np.testing.assert_array_equal(model.ordering_, order)
     np.testing.assert_array_equal(model.core_distances_, core)
     np.testing.assert_array_equal(model.reachability_, reach)
@@ -127,7 +127,7 @@ def test_two_valleys():
 
 
 @pytest.mark.parametrize(
-    ("parameters", "words"),
+    ("parameters", "message"),
     [
         ({"min_samples": 1}, "min_samples must be >= 2"),
         ({"max_eps": -1.0}, r"max_eps must be >= 0, got -1\.0"),
@@ -137,8 +137,8 @@ def test_two_valleys():
         ({"metric": "no such"}, "metric 'no such' cannot be computed"),
     ],
 )
-def test_parameters_are_checked(parameters, words):
-    with pytest.raises(InvalidParameter, match=words):
+def test_parameters_are_checked(parameters, message):
+    with pytest.raises(InvalidParameter, match=message):
         OPTICS(**parameters).fit(X)
 
 
@@ -153,7 +153,7 @@ def test_data_is_checked():
         OPTICS(max_eps=1e-9).fit(X)
 
 
-def test_the_walk_is_cached(tmp_path):
+def test_the_ordering_is_cached(tmp_path):
     first = OPTICS(memory=str(tmp_path)).fit(X)
     again = OPTICS(memory=str(tmp_path), xi=0.3).fit(X)
     np.testing.assert_array_equal(first.ordering_, again.ordering_)

@@ -30,10 +30,10 @@ def haversine(a, b):
     return 2 * RADIUS * np.arcsin(np.sqrt(np.sin((r - p) / 2) ** 2 + np.cos(p) * np.cos(r) * np.sin((s - q) / 2) ** 2))
 
 
-def around(centers, n, spread=0.3, seed=0):
+def around(centers, n, deviation=0.3, seed=0):
     rng = np.random.default_rng(seed)
     group = rng.integers(0, len(centers), n)
-    X = centers[group] + rng.normal(0, spread, (n, 2)) / np.c_[np.ones(n), np.cos(np.radians(centers[group][:, 0]))]
+    X = centers[group] + rng.normal(0, deviation, (n, 2)) / np.c_[np.ones(n), np.cos(np.radians(centers[group][:, 0]))]
     X[:, 1] = (X[:, 1] + 180) % 360 - 180
     return X, group
 
@@ -145,7 +145,7 @@ def test_types_name_a_pair():
     assert {c.type for c in frame_table(frame(CITIES), types={"lat": "number"}).schema.columns} == {"number"}
 
 
-def test_several_pairs_are_paired_by_the_rest_of_their_names():
+def test_several_pairs_are_paired_by_the_remainder_of_their_names():
     assert pairs_of(["lat_a", "lat_b"], ["lon_b", "lon_a"]) == [("lat_a", "lon_a"), ("lat_b", "lon_b")]
     assert pairs_of(["y"], ["x", "z"]) == [("y", "x")]
 
@@ -160,7 +160,7 @@ def test_clusters_across_180_degrees_stay_whole():
     assert any("distances are chords of the Earth, in km" in note for note in found.notes)
 
 
-def test_a_map_says_where_it_is_and_new_rows_go_onto_it(tmp_path):
+def test_a_map_reports_where_it_is_and_new_rows_go_onto_it(tmp_path):
     centers = np.array([[52.3, 13.0], [52.5, 13.4], [52.7, 13.1]])
     X, group = around(centers, 300, 0.01)
     found = compare(frame(X), methods=["kmeans", "dbscan"], budget=20, progress=False)
@@ -175,14 +175,14 @@ def test_a_map_says_where_it_is_and_new_rows_go_onto_it(tmp_path):
 
 def test_a_radius_may_be_a_length():
     X, _ = around(np.array([[52.3, 13.0], [52.35, 13.05]]), 500, 0.004, seed=3)
-    given = {"eps": "150m", "min_samples": 5}
-    truth = DBSCAN(metric="haversine", **given).fit(np.radians(X))
-    for parameters in (given, given | {"metric": "haversine"}, {**given, "metric": "haversine", "eps": 0.15 / RADIUS}):
+    near = {"eps": "150m", "min_samples": 5}
+    truth = DBSCAN(metric="haversine", **near).fit(np.radians(X))
+    for parameters in (near, near | {"metric": "haversine"}, {**near, "metric": "haversine", "eps": 0.15 / RADIUS}):
         found = compare(frame(X), methods=["dbscan"], parameters={"dbscan": parameters}, exact=True, progress=False)
         np.testing.assert_array_equal(found.candidates["dbscan"].labels >= 0, truth.labels_ >= 0)
         assert adjusted_rand_score(found.candidates["dbscan"].labels, truth.labels_) == 1
     with pytest.raises(InvalidParameter, match="metric=haversine of dbscan needs a table with a latitude and a longit"):
-        compare(X, methods=["dbscan"], parameters={"dbscan": given | {"metric": "haversine"}}, progress=False)
+        compare(X, methods=["dbscan"], parameters={"dbscan": near | {"metric": "haversine"}}, progress=False)
 
 
 def test_positions_beside_other_columns_and_gaps():
@@ -256,7 +256,7 @@ def test_fit_takes_degrees_for_haversine_and_geojson_comes_out(tmp_path, capsys)
     path, model, out = tmp_path / "shops.csv", tmp_path / "shops.knoll", tmp_path / "labels.geojson"
     frame(X, shop=[f"s{i}" for i in range(300)]).to_csv(path, index=False)
     call = ["fit", "dbscan", path, "--param", "metric=haversine", "--param", "eps=150m", "--out", model]
-    assert main([str(word) for word in call]) == 0
+    assert main([str(arg) for arg in call]) == 0
     assert "lat, lon: degrees, converted to radians for the haversine metric." in capsys.readouterr().out
     truth = DBSCAN(eps="150m", metric="haversine").fit(np.radians(X))
     np.testing.assert_array_equal(knoll.load(model).labels_, truth.labels_)
@@ -273,7 +273,7 @@ def test_compare_writes_points(tmp_path, capsys):
 
     X, _ = around(CITIES[:2], 60)
     frame(X).to_csv(tmp_path / "cities.csv", index=False)
-    words = [
+    args = [
         "compare",
         tmp_path / "cities.csv",
         "--methods",
@@ -283,7 +283,7 @@ def test_compare_writes_points(tmp_path, capsys):
         "--format",
         "geojson",
     ]
-    assert main([str(word) for word in words]) == 0
+    assert main([str(arg) for arg in args]) == 0
     assert "Positions by lat, lon: distances are in km on an equal-area map" in " ".join(
         capsys.readouterr().out.split()
     )
@@ -292,6 +292,6 @@ def test_compare_writes_points(tmp_path, capsys):
     assert "Horizontal: lon (degrees)" in page
     read = json.loads((tmp_path / "out" / "labels.geojson").read_text())
     assert {"row", "cluster", "name", "kmeans"} <= set(read["features"][0]["properties"])
-    words[1:2] = ["iris"]
-    assert main([*map(str, words), "--force"]) == 2
+    args[1:2] = ["iris"]
+    assert main([*map(str, args), "--force"]) == 2
     assert "GeoJSON needs a table with a latitude and a longitude" in capsys.readouterr().err

@@ -37,7 +37,7 @@ def test_a_changed_figure_is_seen():
     assert script.table(cases) == before
 
 
-def test_what_a_row_says():
+def test_what_a_row_reports():
     def row(contestant, seconds, ratio=None, worse=False, peak=1234.0):
         return {
             "contestant": contestant, "seconds": seconds, "ratio": ratio, "worse_than_peer": worse, "peak_mb": peak
@@ -58,5 +58,5 @@ def test_what_a_row_says():
 
 
 def test_a_readme_without_the_marks_is_refused():
-    with pytest.raises(SystemExit, match=r"README.md has no place for the table"):
+    with pytest.raises(SystemExit, match=r"README.md has no marks for the table"):
         script.redrawn("# knoll\n", {})

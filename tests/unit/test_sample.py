@@ -115,11 +115,11 @@ def test_exact_sums_merge_to_what_fsum_gives():
     rng = np.random.default_rng(7)
     values = rng.normal(size=900) * 10.0 ** rng.integers(-300, 300, 900)
     group = rng.integers(0, 5, 900)
-    parts = [ExactSums.of_groups(values[cut], group[cut], 5) for cut in (slice(0, 10), slice(10, 700), slice(700, 900))]
-    before = [pickle.dumps(part) for part in parts]
-    total = parts[2].merge(parts[0]).merge(pickle.loads(before[1]))
+    sums = [ExactSums.of_groups(values[cut], group[cut], 5) for cut in (slice(0, 10), slice(10, 700), slice(700, 900))]
+    before = [pickle.dumps(one) for one in sums]
+    total = sums[2].merge(sums[0]).merge(pickle.loads(before[1]))
     assert total.round().tolist() == [math.fsum(values[group == i]) for i in range(5)]
-    assert [pickle.dumps(part) for part in parts] == before
+    assert [pickle.dumps(one) for one in sums] == before
     assert total.take(np.array([3, 1])).round().tolist() == total.round()[[3, 1]].tolist()
 
 
@@ -131,7 +131,7 @@ def test_exact_sums_carry_where_words_have_grown():
 
 
 @pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
-def test_what_is_not_finite_travels(value):
+def test_what_is_not_finite_is_sent(value):
     _core.add_moments(np.array([[1.0], [value]]), None, np.zeros(1), (moments := ExactSums.zeros(3)).words, 1)
     sums = moments.take(np.array([0, 1]))
     numbers, planes = sums.to_wire()

@@ -170,14 +170,14 @@ def test_scales_are_positive_numbers_or_refused(seed):
 
 def test_distances_beyond_float64_are_refused():
     X = np.array([[-1.7e308], [1.7e308], [0.0], [1e308]])
-    words = r"Distances between rows of X are larger than the largest float64, 1\.8e308\. Divide X by 1e10"
+    message = r"Distances between rows of X are larger than the largest float64, 1\.8e308\. Divide X by 1e10"
     for call in (
         lambda: scales.estimate_bandwidth(X, quantile=1.0),
         lambda: scales.k_distances(X, 4),
         lambda: scales.estimate_eps(X, 4),
         lambda: scales.estimate_sigma(X, 4),
     ):
-        with pytest.raises(BadData, match=words):
+        with pytest.raises(BadData, match=message):
             call()
     assert scales.estimate_bandwidth(X, quantile=0.5) == pytest.approx(1.025e308)  # the mean of 1.7, 0.7, 1 and 0.7
     assert MeanShift().fit(X).bandwidth_ == 0

@@ -135,8 +135,8 @@ def test_the_potential_is_no_worse_than_scikit_learns():
 
     ours = [potential(kmeans_plus_plus(X, found, 40, seed)) for seed in range(15)]
     theirs = [potential(kmeans_plusplus(X, 40, random_state=seed)[1]) for seed in range(15)]
-    spread = np.hypot(np.std(ours), np.std(theirs)) / math.sqrt(15)
-    assert np.mean(ours) < np.mean(theirs) + 4 * spread
+    error = np.hypot(np.std(ours), np.std(theirs)) / math.sqrt(15)
+    assert np.mean(ours) < np.mean(theirs) + 4 * error
 
 
 def test_messages():

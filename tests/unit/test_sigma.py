@@ -58,7 +58,7 @@ def test_a_weight_is_a_repetition(n, d, seed, k):
 
 @pytest.mark.parametrize("power", [-10, -60, -400, -1000])
 def test_shares_are_no_numbers_of_rows(power):
-    """Weights that add up to less than the rows said: all rows together make one ball, and σ was the diameter."""
+    """Weights that add up to less than the rows: all rows together make one ball, and σ was the diameter."""
     generator = np.random.default_rng(0)
     X = np.r_[generator.normal(size=(60, 2)), generator.normal(size=(60, 2)) + 9]
     even = scales.estimate_sigma(X)
@@ -135,7 +135,7 @@ def test_few_rows_and_fractions_of_rows():
 
 
 @pytest.mark.parametrize(
-    ("call", "kind", "message"),
+    ("call", "error_type", "message"),
     [
         (
             lambda: scales.estimate_sigma([[0.0]], 1),
@@ -148,8 +148,8 @@ def test_few_rows_and_fractions_of_rows():
         (lambda: scales.estimate_sigma([[0.0]], sample_weight=[0.0]), BadData, r"[Ww]eight"),
     ],
 )
-def test_messages(call, kind, message):
-    with pytest.raises(kind, match=message):
+def test_messages(call, error_type, message):
+    with pytest.raises(error_type, match=message):
         call()
 
 

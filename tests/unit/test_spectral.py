@@ -45,7 +45,7 @@ def fit(X, k=2, **parameters):
     return SpectralClustering(k, random_state=0, **parameters).fit(X)
 
 
-def test_finds_the_moons_and_tells_about_it():
+def test_finds_the_moons_and_reports_about_it():
     X, side = moons()
     model = fit(X, sigma=0.1)
     assert adjusted_rand_score(model.labels_, side) == 1
@@ -379,7 +379,7 @@ def test_a_graph_that_is_not_symmetric_is_averaged_with_its_transpose(sparse, ze
 
 
 @pytest.mark.parametrize("assign_labels", ["kmeans", "discretize", "cluster_qr"])
-def test_verbose_tells_of_the_partition_step(assign_labels, capsys):
+def test_verbose_reports_of_the_partition_step(assign_labels, capsys):
     fit(moons(60)[0], sigma=0.3, assign_labels=assign_labels, verbose=1)
     text = capsys.readouterr().out
     assert f"SpectralClustering: Computing label assignment using {assign_labels}\n" in text
@@ -454,7 +454,7 @@ def test_the_fft_is_certified_and_refined(monkeypatch):
         assert (other.labels_ == plain.labels_).all()
 
 
-def test_a_solver_that_stops_early_says_so(capsys):
+def test_a_solver_that_stops_early_reports_it(capsys):
     X, _ = moons(1500)
     with pytest.warns(ConvergenceWarning, match=r"stopped after 3 applications with a residual of .* Raise max_iter"):
         fit(X, sigma=0.05, max_iter=2, eigen_tol=1e-12, verbose=True)

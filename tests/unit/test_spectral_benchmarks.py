@@ -17,7 +17,7 @@ from benchmarks.case import load  # noqa: E402
 from benchmarks.cases import spectral  # noqa: E402
 
 
-def test_the_judge_counts_and_tells():
+def test_the_judge_counts_and_reports():
     data = {"truth": np.repeat([0, 1], 50), "k": np.array(2)}
     right = np.repeat([1, 0], 50)
     assert spectral.misplaced(data, (right, 1e-9)) == {"misplaced": 0.0, "residual": 1e-9}
@@ -48,7 +48,7 @@ def test_every_contestant_runs_on_few_rows():
         assert result[0] is None or spectral.misplaced(small, result)["misplaced"] == 0
 
 
-def test_parts_of_the_map_keep_their_positions():
+def test_subsets_of_the_map_keep_their_positions():
     """A page is read again, new rows replace old ones, and the text follows the numbers."""
     times = {name: operators.Time(1.0, 0.0) for name in ("stored", "tiles", "truncated")}
     slow = {**times, "tiles": operators.Time(3.0, 0.0)}

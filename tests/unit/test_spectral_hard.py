@@ -173,7 +173,7 @@ def unlinked(n, route):
 @pytest.mark.parametrize("assign_labels", ["kmeans", "discretize", "cluster_qr"])
 @pytest.mark.parametrize("n", [5, 700])
 @pytest.mark.parametrize("route", ["rbf", "neighbours", "sparse", "dense"])
-def test_a_graph_without_links_is_one_cluster_and_said_to_be(route, n, assign_labels):
+def test_a_graph_without_links_is_one_cluster_and_reported(route, n, assign_labels):
     X, parameters = unlinked(n, route)
     small = r" sigma=1e-06 is far too small\." if route == "rbf" else ""
     with pytest.warns(
@@ -294,7 +294,7 @@ def test_a_saved_model_has_the_same_gap(tmp_path):
         assert load(tmp_path / f"{name} again").eigengap_ == model.eigengap_
 
 
-def test_auto_tells_of_far_rows_that_it_counts():
+def test_auto_reports_of_far_rows_that_it_counts():
     """A cloud and a far row are two sets that a random walk hardly leaves: defined, and warned of."""
     X = np.r_[np.random.default_rng(0).uniform(size=(400, 2)), [[9.0, 9.0]]]
     with pytest.warns(SuspiciousResultWarning, match=r"1 of these 2 clusters has fewer than 8 rows\. To eigenvalues"):

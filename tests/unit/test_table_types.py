@@ -50,7 +50,7 @@ CELLS = {
     "one value": (["x", "x", ""], "constant", []),
     "nothing": (["", "n/a"], "empty", []),
 }  # fmt: skip
-# cells that are as they are, since their number matters; type, and a part of the reason
+# cells that are as they are, since their number matters; type, and a phrase of the reason
 OTHERS = {
     "identifiers": ([f"u{i}" for i in range(30)], "id", "an identifier, a different text in every row"),
     "free text": ([f"the customer called about bill {i}" for i in range(30)], "text", "free text"),
@@ -77,11 +77,11 @@ def values(cells, **rules):
     return rows.numeric[:, 0] if rows.numeric.shape[1] else rows.codes[:, 0]
 
 
-@pytest.mark.parametrize(("cells", "kind", "expected"), CELLS.values(), ids=CELLS.keys())
-def test_cells_have_a_type_and_values(cells, kind, expected):
+@pytest.mark.parametrize(("cells", "expected_type", "expected"), CELLS.values(), ids=CELLS.keys())
+def test_cells_have_a_type_and_values(cells, expected_type, expected):
     cells = cells * 10
     found = column(cells)
-    assert (found.type, found.used) == (kind, bool(expected))
+    assert (found.type, found.used) == (expected_type, bool(expected))
     if expected:
         np.testing.assert_array_equal(values(cells), np.array(expected * 10, dtype=float))
 
@@ -94,16 +94,16 @@ def test_the_reference_agrees(name):
         cells = [cell.replace("\u202f", " ") for cell in cells]
     if name == "ISO times":  # a T between date and time
         cells = [cell.replace("T", " ") for cell in cells]
-    kind, expected = reference.column_type(cells)
-    assert column(cells).type == kind
+    expected_type, expected = reference.column_type(cells)
+    assert column(cells).type == expected_type
     if expected:
         np.testing.assert_array_equal(values(cells), np.array(expected, dtype=float))
 
 
-@pytest.mark.parametrize(("cells", "kind", "reason"), OTHERS.values(), ids=OTHERS.keys())
-def test_columns_that_are_left_out_have_a_reason(cells, kind, reason):
+@pytest.mark.parametrize(("cells", "expected_type", "reason"), OTHERS.values(), ids=OTHERS.keys())
+def test_columns_that_are_left_out_have_a_reason(cells, expected_type, reason):
     found = column(cells)
-    assert found.type == kind
+    assert found.type == expected_type
     assert not found.used
     assert reason in found.reason
 
@@ -139,9 +139,9 @@ DTYPES = {
 }
 
 
-@pytest.mark.parametrize(("cells", "kind"), DTYPES.values(), ids=DTYPES.keys())
-def test_stored_types(cells, kind):
-    assert column(cells).type == kind
+@pytest.mark.parametrize(("cells", "expected_type"), DTYPES.values(), ids=DTYPES.keys())
+def test_stored_types(cells, expected_type):
+    assert column(cells).type == expected_type
     assert column(pa.chunked_array([cells.slice(0, 13), cells.slice(13)])) == column(cells)
 
 
@@ -301,7 +301,7 @@ def test_a_schema_applies_to_new_tables(schema):
         schema.apply(new.assign(when=["1.5.2024", "31.2.2024"]))
 
 
-def test_words_of_a_requested_boolean_are_its_own():
+def test_values_of_a_requested_boolean_are_its_own():
     schema = recognise(pa.table({"x": ["f", "M", "m", "f"]}), Rules(types={"x": "ignore"}))
     assert schema.used == ()
     schema = recognise(pa.table({"x": ["f", "m", "m", "f"]}), Rules(types={"x": "boolean"}))

@@ -1,4 +1,4 @@
-"""The theory pages compute what they say: every block marked ```pycon in docs/theory is a doctest.
+"""The theory pages compute what they state: every block marked ```pycon in docs/theory is a doctest.
 
 The blocks of one page share one namespace, from its top to its bottom.
 """

@@ -26,8 +26,8 @@ CPUS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.
 def python(warm_python):
     """Run code in a process of its own; return what it prints."""
 
-    def run(code: str, kind: str = "python") -> str:
-        done = subprocess.run([*warm_python[:-1], kind, code], capture_output=True, text=True, timeout=120)
+    def run(code: str, form: str = "python") -> str:
+        done = subprocess.run([*warm_python[:-1], form, code], capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
 
@@ -41,8 +41,8 @@ def seconds_to_stop(code: str) -> float:
         time.sleep(0.5)
         sent = time.time()
         process.send_signal(signal.SIGINT)
-        word, stopped = process.stdout.readline().split()
-    assert word == "stopped"
+        event, stopped = process.stdout.readline().split()
+    assert event == "stopped"
     assert process.returncode == 0
     return float(stopped) - sent
 

@@ -13,10 +13,10 @@ from knoll.validation import (
     Flag,
     Instance,
     Number,
+    aligned,
     check_parameters,
     check_points,
     draw_seed,
-    walkable,
 )
 
 EPS = (Number(0, strict=True, remedy="knoll.scales.estimate_eps(X) suggests a value."),)
@@ -146,9 +146,9 @@ def test_sparse_where_it_is_allowed():
 def test_packed_records_are_copied_and_only_those():
     record = np.zeros(5, dtype=np.dtype([("pad", "u1"), ("x", "f8", (3,))]))["x"]
     assert not record.flags.aligned
-    assert walkable(record).flags.aligned
+    assert aligned(record).flags.aligned
     straight = np.zeros((5, 3))
-    assert walkable(straight) is straight
+    assert aligned(straight) is straight
 
 
 @pytest.mark.parametrize("X", ["points.csv", np.array("points.csv")])

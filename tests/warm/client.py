@@ -1,4 +1,4 @@
-"""client.py SOCKET KIND WORDS…: hand streams, folder, environment and words to the server, and end as its process does.
+"""client.py SOCKET KIND ARGS…: give the server streams, folder, environment and arguments, end as its process does.
 
 KIND is "knoll" for a command line, with warnings as errors, "python" for code, and "interpreter" for code after which
 the interpreter is finalised as usual; the others end at once.
@@ -25,7 +25,7 @@ with socket.socket(socket.AF_UNIX) as server:
     request = {
         "streams": streams,
         "kind": sys.argv[2],
-        "words": sys.argv[3:],
+        "args": sys.argv[3:],
         "folder": os.getcwd(),
         "environment": dict(os.environ),
     }

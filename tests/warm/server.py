@@ -100,7 +100,7 @@ def end(code: int) -> NoReturn:
 
 
 def run(request: dict, descriptors: list[int]) -> int:
-    """Become the process that was asked for."""
+    """Become the process that was requested."""
     take_streams(dict(zip(request["streams"], descriptors, strict=True)))
     os.environ.clear()
     os.environ.update(request["environment"])
@@ -108,19 +108,19 @@ def run(request: dict, descriptors: list[int]) -> int:
     os.chdir(request["folder"])
     if request["kind"] == "knoll":
         warnings.simplefilter("error")
-        sys.argv = ["knoll", *request["words"]]
+        sys.argv = ["knoll", *request["args"]]
         return main()
-    exec(compile(request["words"][0], "<test>", "exec"), {"__name__": "__main__"})
+    exec(compile(request["args"][0], "<test>", "exec"), {"__name__": "__main__"})
     return 0
 
 
-def take_streams(given: dict[int, int]) -> None:
+def take_streams(descriptors: dict[int, int]) -> None:
     """Make these the standard streams, as the interpreter does when it starts: None is one that is closed."""
     for target, name in enumerate(("stdin", "stdout", "stderr")):
         was = getattr(sys, f"__{name}__")
         stream = None
-        if target in given:
-            os.dup2(given[target], target)
+        if target in descriptors:
+            os.dup2(descriptors[target], target)
             stream = open(  # noqa: SIM115  (it stays open)
                 target,
                 "r" if target == 0 else "w",
@@ -133,7 +133,7 @@ def take_streams(given: dict[int, int]) -> None:
             os.close(target)
         setattr(sys, name, stream)
         setattr(sys, f"__{name}__", stream)
-    for descriptor in given.values():
+    for descriptor in descriptors.values():
         os.close(descriptor)
 
 

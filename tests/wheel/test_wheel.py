@@ -1,6 +1,6 @@
 """The source distribution builds a wheel, and the wheel works where the source was never seen.
 
-One test, since its stages hang together and the build is the slow part. What knoll depends on is not
+One test, since its stages depend on each other and the build is the slow part. What knoll depends on is not
 downloaded again: the fresh environment looks into the running one for it, after its own packages.
 """
 
@@ -26,13 +26,13 @@ def run(*command: str | Path, cwd: Path, **variables: str) -> str:
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")} | variables
     environment.setdefault("CMAKE_BUILD_PARALLEL_LEVEL", "2")
     done = subprocess.run(
-        [str(word) for word in command], cwd=cwd, env=environment, capture_output=True, text=True, check=False
+        [str(arg) for arg in command], cwd=cwd, env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, f"{command}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
     return done.stdout
 
 
-def build(kind: str, source: Path, out: Path) -> Path:
+def build(form: str, source: Path, out: Path) -> Path:
     """Build with what is installed here where that suffices, else in build's own isolated environment."""
     here = all(importlib.util.find_spec(tool) for tool in ("scikit_build_core", "nanobind"))
     isolation = ["--no-isolation"] if here else []
@@ -40,7 +40,7 @@ def build(kind: str, source: Path, out: Path) -> Path:
         sys.executable,
         "-m",
         "build",
-        f"--{kind}",
+        f"--{form}",
         *isolation,
         "--outdir",
         out,
@@ -48,7 +48,7 @@ def build(kind: str, source: Path, out: Path) -> Path:
         cwd=out,
         CCACHE_BASEDIR=str(source),
     )
-    (made,) = out.glob({"sdist": "*.tar.gz", "wheel": "*.whl"}[kind])
+    (made,) = out.glob({"sdist": "*.tar.gz", "wheel": "*.whl"}[form])
     return made
 
 
@@ -65,7 +65,7 @@ def check_wheel(names: set[str]) -> None:
     (info,) = {name.partition("/")[0] for name in names if ".dist-info/" in name}
     assert {name.partition("/")[0] for name in names} == {"knoll", info}
     assert {"knoll/__init__.py", "knoll/py.typed", "knoll/_core.pyi", "knoll/report/templates/tour.html"} <= names
-    assert {f"knoll/report/templates/compare.{kind}" for kind in ("html", "css", "js")} <= names
+    assert {f"knoll/report/templates/compare.{suffix}" for suffix in ("html", "css", "js")} <= names
     assert len([name for name in names if name.startswith("knoll/_core.") and name.endswith(".so")]) == 1
     licences = {"LICENSE", "LICENSE.nanobind.txt", "LICENSE.robin-map.txt"}
     assert {f"{info}/licenses/{licence}" for licence in licences} <= names

@@ -85,7 +85,7 @@ class BlockSource:
         self.dtype: Any = None
 
     def require_rows(self) -> None:
-        """Look at the first block, which has the columns and the dtype; refuse a source without rows."""
+        """Read the first block, which has the columns and the dtype; refuse a source without rows."""
         head = getattr(self.make_blocks, "head", None)  # rows that are elsewhere: one of them is enough
         if head is None:
             found = next(self(), None)

@@ -1,4 +1,4 @@
-"""Exact sums that travel: m wide integers, of which only the words in use are merged, pickled and read.
+"""Exact sums that can be sent: m wide integers, of which only the words in use are merged, pickled and read.
 
 A sum is Σᵢ words[i]·2^(32i − 1074) (docs/numerics/sums.md), so an array of them is (SUM_WORDS, m), 560 bytes a sum.
 Sums of ordinary numbers use four to six words. The others are zero, or were never written: a kernel that reports the
@@ -55,7 +55,7 @@ class ExactSums:
 
     @classmethod
     def of_groups(cls, values: Floats, group: Ints, m: int, threads: int = 1) -> ExactSums:
-        """Add up the values (n,) of each of m groups; `group` (n,) says which a value belongs to."""
+        """Add up the values (n,) of each of m groups; `group` (n,) has the group of each value."""
         both = cls.zeros(2 * m)
         _core.add_cluster_sums(values[:, None], None, group.astype(np.int32), both.words, threads)
         return both.take(np.arange(1, 2 * m, 2))
@@ -90,12 +90,12 @@ class ExactSums:
         planes = np.concatenate([each.whole()[numbers] for each in (self, other)], axis=1)
         size = len(self)
         assert planes.shape[1] == len(group)
-        parts = []
+        sums = []
         for columns in (slice(0, size), slice(size, None)):
-            part = np.zeros((len(numbers), m), dtype=np.int64)
-            part[:, group[columns]] = planes[:, columns]
-            parts.append(self._of_planes(numbers, part))
-        return parts[0].merge(parts[1])
+            plane = np.zeros((len(numbers), m), dtype=np.int64)
+            plane[:, group[columns]] = planes[:, columns]
+            sums.append(self._of_planes(numbers, plane))
+        return sums[0].merge(sums[1])
 
     def whole(self, copy: bool = False) -> Ints:
         """Return all words, (SUM_WORDS, m), zero where none are in use."""
@@ -120,7 +120,7 @@ class ExactSums:
         return numbers.astype(np.uint8), np.ascontiguousarray(planes)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the words in use and no others: the rest may be memory of something else."""
+        """Pickle the words in use and no others, which may be memory of something else."""
         return from_wire, self.to_wire()
 
     @classmethod

@@ -1,6 +1,6 @@
 """The loop of the iterative fits, and what every fit keeps of its progress.
 
-A step takes a state and returns the next one with a report, until a rule ends it. Loops of other kinds (applications of
+A step takes a state and returns the next one with a report, until a rule ends it. Other loops (applications of
 an operator in the eigensolver, the ascents of the core, batches of `partial_fit`) record by `make_history`, too.
 """
 

@@ -59,11 +59,11 @@ def canonical(table: MixedTable, weights: Floats | None, threads: int) -> Canoni
 def _distinct(table: MixedTable, values: Floats, weights: Floats | None, threads: int) -> seeding.Multiset:
     """Merge equal rows, in an order of their contents."""
     missing = np.isnan(table.numeric)
-    words = [values, table.codes]
+    columns = [values, table.codes]
     partly = missing.any(axis=0) & ~missing.all(axis=0)
     if partly.any():
-        words.append(np.packbits(missing[:, partly], axis=1))
-    return seeding.multiset(np.column_stack([np.asarray(w, dtype=np.float64) for w in words]), weights, threads)
+        columns.append(np.packbits(missing[:, partly], axis=1))
+    return seeding.multiset(np.column_stack([np.asarray(w, dtype=np.float64) for w in columns]), weights, threads)
 
 
 def _values(numeric: Floats) -> Floats:
@@ -115,7 +115,7 @@ def _order(keys: list[Keys]) -> Ints:
 
 
 def _marks(table: MixedTable, values: Floats, weights: Floats) -> list[int]:
-    """Tell columns apart by the rows in which their values stand: 64 bits for each, numbers first.
+    """Distinguish columns by the rows in which their values stand: 64 bits for each, numbers first.
 
     Colour refinement of the table as a graph of rows and columns: a row is known by its weight and the values of the
     columns, a column by the values of the rows, in turns. Sums of 64-bit integers depend on no order; the rows are
@@ -136,8 +136,8 @@ def _marks(table: MixedTable, values: Floats, weights: Floats) -> list[int]:
     return [int(mark) for mark in marks]
 
 
-def _mixed(words: Any) -> Any:
+def _mixed(bits: Any) -> Any:
     """Mix the bits of 64-bit integers (the finaliser of splitmix64)."""
-    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return words ^ (words >> np.uint64(31))
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return bits ^ (bits >> np.uint64(31))

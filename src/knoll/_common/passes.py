@@ -71,7 +71,7 @@ class Memory:
     _value: Any = None
 
     def take(self) -> Any:
-        """Return what was kept, which is then no longer here: two parts never share it. None: nothing was."""
+        """Return what was kept, which is then no longer here: two partial steps never share it. None: nothing was."""
         value, self._value = self._value, None
         return value
 
@@ -277,7 +277,7 @@ def _not_finite(block: Block, _: None, run: Run) -> tuple[int, int, NDArray[Any]
 
 
 def seams(lengths: list[int], grain: int) -> list[list[tuple[int, slice]]]:
-    """Say which rows of which partitions make each block, so that blocks begin at multiples of `grain` rows.
+    """Return which rows of which partitions make each block, so that blocks begin at multiples of `grain` rows.
 
     A partition keeps the cells that begin in it. The rows before its first cell go to the block before, which they
     complete. A partition without a beginning has no block.

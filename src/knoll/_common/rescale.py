@@ -2,7 +2,7 @@
 
 Multiplying by a power of two is exact, so ordinary data, which is left as it is, and the same data times 2^600 give the
 same digits. No other module of the package takes numbers apart by `frexp` or puts them together by `ldexp`. What a
-family may ask for:
+family may request:
 
     points            `Rescaling.down` and `up`, dense or sparse. All columns share one exponent where distances are
                       compared (k-means, scales, silhouettes). Each has its own where units do not matter: the
@@ -317,7 +317,7 @@ def present_rows(block: Block) -> Block:
 
 
 def without_absent(block: Block, largest: float) -> tuple[Block, float]:
-    """Leave rows of weight 0 out where they would change the scale of the others; also say how large those are.
+    """Leave rows of weight 0 out where they would change the scale of the others; also return how large those are.
 
     Extreme data is rescaled by what its columns hold (`Rescaling.fitting`), to which such a row must not add a value.
     """

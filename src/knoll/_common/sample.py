@@ -2,7 +2,7 @@
 
 Each distinct row has a random number, a hash of (seed, its contents). The rows of smallest hash are the sample, each
 with the weights of all its copies, summed exactly. So neither the order of the rows, nor the cuts between blocks, nor
-"weight or repetition" changes it. Samples of parts of the rows merge: the bound of what is kept only falls, so a row
+"weight or repetition" changes it. Samples of blocks merge: the bound of what is kept only falls, so a row
 that is kept in the end was kept from its first copy on.
 
 A row of much weight must not be missed by chance. Those of at least 1/4096 of the total weight always belong to the
@@ -26,14 +26,14 @@ from knoll._typing import Floats, Ints
 
 __all__ = ["Sketch", "draw_rows", "draw_sample", "row_hashes"]
 
-_HEAVY = 4096  # a row of at least this part of the total weight belongs to every sample
+_HEAVY = 4096  # a row of at least this fraction of the total weight belongs to every sample
 _CANDIDATES = 2 * _HEAVY  # of those: twice as many as there can be, so that rounded counts miss none
 _LARGEST = np.uint64(2**64 - 1)
 _MULTIPLIERS = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
 def draw_sample(passes: Passes, present: int, seed: int, size: int) -> Block:
-    """Return all rows where there are at most `size`, of which `present` says how many count; else a sample.
+    """Return all rows where there are at most `size`, of which `present` count; else a sample.
 
     A sample has at most `size` distinct rows and those of much weight, in an order of their hashes.
     """
@@ -57,9 +57,9 @@ def draw_sample(passes: Passes, present: int, seed: int, size: int) -> Block:
 
 
 def draw_rows(passes: Passes, present: int, seed: int, size: int) -> NDArray[Any]:
-    """Return all rows where there are at most `size`, of which `present` says how many there are; else about `size`.
+    """Return all rows where there are at most `size`, of which `present` are counted; else about `size`.
 
-    A row is repeated as often as its share of the weight demands: row i of a sample with the weights w is there
+    A row is repeated as often as its share of the weight requires: row i of a sample with the weights w is there
     ⌊(w₁ + … + wᵢ)·size/Σw + ½⌋ − ⌊(w₁ + … + wᵢ₋₁)·size/Σw + ½⌋ times.
     """
     points, weights = draw_sample(passes, present, seed, size)
@@ -70,7 +70,7 @@ def draw_rows(passes: Passes, present: int, seed: int, size: int) -> NDArray[Any
     return rows
 
 
-# ---- what parts of the rows have -----------------------------------------------------------------------------------
+# ---- what blocks have ---------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -187,7 +187,7 @@ def _points(X: Any) -> tuple[str, tuple[Any, ...]]:
         raise InvalidType(f"X must be float64 or float32, got {X.dtype}. Convert it with X.astype(float).")
     if isinstance(X, np.ndarray):
         return "", (X,)
-    if not X.has_canonical_format:  # the core walks along columns that rise
+    if not X.has_canonical_format:  # the core needs columns that rise
         X = X.copy()
         X.sum_duplicates()
     return "_csr", (X.data, X.indices, X.indptr, X.shape[1])

@@ -66,9 +66,9 @@ def main(args: Sequence[str] | None = None) -> int:
         package = (error.name or "").partition(".")[0]
         if package not in (*EXTRA, *EXPLORE):
             return _report_bug(error)
-        part, extra = ("knoll explore", "explore") if package in EXPLORE else ("the command line", "cli")
+        feature, extra = ("knoll explore", "explore") if package in EXPLORE else ("the command line", "cli")
         return _print_error(
-            f'{part} needs {package}, which is not installed. Run: pip install "knoll[{extra}]"', USER_ERROR
+            f'{feature} needs {package}, which is not installed. Run: pip install "knoll[{extra}]"', USER_ERROR
         )
     except Exception as error:
         if _is_known(error):
@@ -126,7 +126,7 @@ def _print_error(message: str, code: int) -> int:
     from knoll.cli._terminal import visible
 
     if sys.stderr is not None:  # print(file=None) would go to standard output
-        with suppress(OSError, ValueError):  # it may be closed or full, and there is no other place for a message
+        with suppress(OSError, ValueError):  # it may be closed or full, and there is no other stream for a message
             print("knoll:", visible(" ".join(message.split())), file=sys.stderr, flush=True)
     return code
 

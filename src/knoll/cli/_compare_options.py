@@ -42,13 +42,13 @@ def parse_numbers(text: str | None) -> list[int] | None:
     if text is None:
         return None
     numbers: set[int] = set()
-    for part in text.split(","):
-        found = re.fullmatch(r"\s*(\d{1,6})\s*(?:(?:\.\.|-)\s*(\d{1,6})\s*)?", part)
+    for item in text.split(","):
+        found = re.fullmatch(r"\s*(\d{1,6})\s*(?:(?:\.\.|-)\s*(\d{1,6})\s*)?", item)
         if found is None:
             raise click.UsageError(f"--k takes a range such as 2..15, or numbers such as 2,4,8, got '{text}'.")
         first, last = int(found[1]), int(found[2] or found[1])
         if last < first:
-            raise click.UsageError(f"--k: the range '{part.strip()}' ends before it begins. Write {last}..{first}.")
+            raise click.UsageError(f"--k: the range '{item.strip()}' ends before it begins. Write {last}..{first}.")
         numbers |= set(range(first, last + 1))
     if min(numbers) < 1 or max(numbers) < 2:
         raise click.UsageError(f"--k must be >= 1 and include a number >= 2, got '{text}'. For example 2..15.")
@@ -60,10 +60,10 @@ def parse_numbers(text: str | None) -> list[int] | None:
 def parse_names(text: str | None) -> dict[int, str]:
     """Parse 0=Regulars,1=Rare; a name with a comma is quoted, as in a CSV."""
     names: dict[int, str] = {}
-    for part in next(csv.reader([text], skipinitialspace=True)) if text else ():
-        label, equals, name = (piece.strip() for piece in part.partition("="))
+    for item in next(csv.reader([text], skipinitialspace=True)) if text else ():
+        label, equals, name = (piece.strip() for piece in item.partition("="))
         if not (equals and name and re.fullmatch(r"-?\d{1,9}", label)):
-            raise click.UsageError(f"--names takes NUMBER=NAME, such as 0=Regulars,1=Rare, got '{part}'.")
+            raise click.UsageError(f"--names takes NUMBER=NAME, such as 0=Regulars,1=Rare, got '{item}'.")
         if int(label) in names:
             raise click.UsageError(f"--names: cluster {label} has two names.")
         names[int(label)] = name
@@ -74,7 +74,7 @@ def parse_settings(settings: tuple[str, ...]) -> dict[str, dict[str, Any]]:
     """Parse METHOD.NAME=VALUE; the comparison knows which there are."""
     parameters: dict[str, dict[str, Any]] = {}
     for setting in settings:
-        key, equals, text = (part.strip() for part in setting.partition("="))
+        key, equals, text = (piece.strip() for piece in setting.partition("="))
         method, dot, name = key.partition(".")
         if not (equals and dot and method and name and text):
             raise click.UsageError(f"--set takes METHOD.NAME=VALUE, such as dbscan.eps=0.3, got '{setting}'.")

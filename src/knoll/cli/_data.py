@@ -42,7 +42,7 @@ def read_data(
     missing: str,
     ids: str | None = None,
 ) -> Table:
-    """Read all rows; the notes of the table tell what was left out and what was done about missing values."""
+    """Read all rows; the notes of the table report what was left out and what was done about missing values."""
     requested = parse_columns(columns)
     expected = [name for name in (*(requested or ()), ids) if name is not None]
     with open_data(data, reading, expected) as source:
@@ -53,7 +53,7 @@ def read_data(
 
 
 def embedded_note(command: str) -> str:
-    """Return what a command says that was given no file."""
+    """Return the message of a command without a file."""
     return f"No file was given, so this is a table that comes with scikit-learn. Yours: knoll {command} FILE"
 
 
@@ -67,7 +67,7 @@ def read_typed(
     truth: str | None = None,
     sparse: bool = False,
 ) -> Table:
-    """Read all rows, columns of every type; the notes of the table say what was left out and what was done.
+    """Read all rows, columns of every type; the notes of the table report what was left out and what was done.
 
     With `sparse` the rows of a sparse matrix stay sparse.
     """

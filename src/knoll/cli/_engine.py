@@ -15,7 +15,7 @@ from knoll.cli import _options
 
 __all__ = ["Computing", "options"]
 
-_SILENT = 50  # a level of logging: what becomes of a worker that is lost, the fit says itself
+_SILENT = 50  # a level of logging: the fit itself reports what becomes of a lost worker
 _CONNECT = 10  # seconds
 
 
@@ -42,7 +42,7 @@ def options() -> _options.Decorator:
 
 
 class Computing:
-    """What the options say."""
+    """The options."""
 
     def __init__(self, workers: int | None, scheduler: str | None, checkpoint: Path | None, resume: bool) -> None:
         if workers and scheduler:
@@ -54,8 +54,8 @@ class Computing:
     @property
     def option(self) -> str | None:
         """The option that needs a method that reads blocks, or None."""
-        given = {"--workers": self._workers, "--scheduler": self._scheduler, "--checkpoint": self.checkpoint}
-        return next((name for name, value in given.items() if value), None)
+        options = {"--workers": self._workers, "--scheduler": self._scheduler, "--checkpoint": self.checkpoint}
+        return next((name for name, value in options.items() if value), None)
 
     @property
     def note(self) -> str:

@@ -44,16 +44,16 @@ def open_results(folder: Path, out: Path | None) -> Session:
 
     try:
         summary = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
-        words, labels, names = (
+        arguments, labels, names = (
             shlex.split(summary["command"]),
             summary["files"]["labels"],
             list(summary["files"]["models"]),
         )
     except (OSError, ValueError, KeyError, TypeError):
         raise BadData(f"{folder / SUMMARY} is no summary of knoll compare.") from None
-    given = _parsed(words)
-    data = given.pop("data") or EMBEDDED
-    session = open_session(data, out, {name: given[name] for name in _OPTIONS})
+    options = _parsed(arguments)
+    data = options.pop("data") or EMBEDDED
+    session = open_session(data, out, {name: options[name] for name in _OPTIONS})
     found = _labels(folder / Path(labels).name, names)
     if any(len(column) != len(session.source) for column in found.values()):
         raise BadData(f"{data} has {len(session.source)} rows; the results in {folder} are of another table.")
@@ -64,12 +64,12 @@ def open_results(folder: Path, out: Path | None) -> Session:
     return session if first is None else session.show(first.id)
 
 
-def _parsed(words: list[str]) -> dict[str, Any]:
+def _parsed(arguments: list[str]) -> dict[str, Any]:
     from knoll.cli.compare import command
 
     try:
-        given = command.make_context("knoll compare", words[2:]).params
-        return {"reading": _options.taken_reading(given), **given}
+        supplied = command.make_context("knoll compare", arguments[2:]).params
+        return {"reading": _options.taken_reading(supplied), **supplied}
     except click.ClickException as error:
         raise BadData(f"the command of the results cannot be read: {error.format_message()}") from None
 

@@ -26,7 +26,7 @@ class CannotWrite(click.ClickException):
         super().__init__(f"cannot write {path}: {reason}. Choose another path with {option}.{older}")
 
 
-def part_name(name: str) -> str:
+def scratch_name(name: str) -> str:
     """Return a name for a file that is not yet complete; random, as process ids are reused."""
     return f".{name}.{secrets.token_hex(8)}.part"
 
@@ -50,7 +50,7 @@ def whole_file(path: Path, mode: str = "w", *, option: str = "--out") -> Iterato
             with target.open(mode, encoding=encoding, newline=newline) as device:
                 yield device
             return
-        scratch = target.with_name(part_name(target.name))
+        scratch = target.with_name(scratch_name(target.name))
         with contextlib.ExitStack() as cleanup:
             with scratch.open(mode.replace("w", "x"), encoding=encoding, newline=newline) as file:
                 cleanup.callback(scratch.unlink, missing_ok=True)

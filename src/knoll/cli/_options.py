@@ -1,4 +1,4 @@
-"""Options that several commands share, declared once, and the values of options that are more than a word."""
+"""Options that several commands share, declared once, and the values of options that have a syntax."""
 
 from __future__ import annotations
 

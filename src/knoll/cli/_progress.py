@@ -76,8 +76,8 @@ def event_line(event: Event) -> str:
     """Return in a line what runs, how far it is, how long it may take, and the memory that was used."""
     from knoll.comparison.progress import stage_of, time_left
 
-    parts = [f"{100 * event.fraction:3.0f} % {stage_of(event)}", time_left(event), byte_size(event.memory)]
-    return ", ".join(filter(None, parts))
+    fields = [f"{100 * event.fraction:3.0f} % {stage_of(event)}", time_left(event), byte_size(event.memory)]
+    return ", ".join(filter(None, fields))
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from knoll.cli._files import CannotWrite, check_folder, part_name
+from knoll.cli._files import CannotWrite, check_folder, scratch_name
 from knoll.cli._manifest import names_of, owned
 
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.EROFS)  # of a write to an open file
@@ -46,24 +46,24 @@ def check_results(out: Path, names: Sequence[str], force: bool, table: str | Non
 def _check_foreign(out: Path, names: Sequence[str], ours: set[str]) -> None:
     """Refuse to replace a file, a link or a folder that knoll did not write."""
     for name in names:
-        for part in (*(out / folder for folder in Path(name).parents if folder.name), out / name):
-            is_folder = part != out / name and part.is_dir() and not part.is_symlink()
-            if os.path.lexists(part) and not is_folder and name not in ours:
+        for path in (*(out / folder for folder in Path(name).parents if folder.name), out / name):
+            is_folder = path != out / name and path.is_dir() and not path.is_symlink()
+            if os.path.lexists(path) and not is_folder and name not in ours:
                 raise click.ClickException(
-                    f"{part} exists, and knoll did not write it or it was changed since. Choose another path "
+                    f"{path} exists, and knoll did not write it or it was changed since. Choose another path "
                     "with --out, or move it."
                 )
 
 
 @contextlib.contextmanager
 def whole_results(out: Path, force: bool) -> Iterator[Path]:
-    """Give a scratch folder; its files take the place of older results in `out` when the block ends well.
+    """Give a scratch folder; its files replace older results in `out` when the block ends well.
 
     With `force` the files that knoll wrote there before are removed first, also those that this run does not write. All
     other files in `out` are left alone: where one of them has a name that is needed, nothing changes.
     """
     made = _made(out)
-    scratch = out / part_name("knoll")
+    scratch = out / scratch_name("knoll")
     new, old = scratch / "new", scratch / "old"
     try:
         try:

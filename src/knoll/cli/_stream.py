@@ -26,7 +26,7 @@ _NUMBER = 8  # bytes of a number in memory
 
 @dataclass(frozen=True)
 class StreamedTable:
-    """A table in blocks: validated rows, and the way in which it is read."""
+    """A table in blocks: validated rows, and how it is read."""
 
     name: str
     blocks: Any  # a TableBlocks
@@ -149,6 +149,6 @@ def _size(path: str) -> int:
             with open(path, "rb") as file:  # a name that is no text is none for pyarrow
                 facts = pyarrow.parquet.read_metadata(file)
         except (pa.ArrowException, OSError):
-            return os.path.getsize(path)  # the reader says what is wrong
+            return os.path.getsize(path)  # the reader reports what is wrong
         return int(_NUMBER * facts.num_rows * facts.num_columns)
     return os.path.getsize(path)

@@ -195,7 +195,7 @@ def _table(
 
 
 def _check_positions(table: Table) -> None:
-    """Refuse, before any work is done, to write points of rows that have no place."""
+    """Refuse, before any work is done, to write points of rows without a position."""
     from knoll.exceptions import BadData
     from knoll.tables.geojson import WITHOUT, degrees_of
 

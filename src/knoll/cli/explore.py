@@ -89,7 +89,7 @@ def command(
     """
     from knoll.explorer.server import Page  # its extra is named before the table is read
 
-    asked = {"methods": parse_methods(methods), "k": parse_numbers(k)}
+    requested = {"methods": parse_methods(methods), "k": parse_numbers(k)}
     session = _session(data, out, how)
     page = Page(session, port=port, idle=60 * idle)
 
@@ -98,7 +98,7 @@ def command(
         echo(f"{_sized(session)}; Ctrl-C ends it.", err=True)
         if recommend and len(session.source) > 1 and session.comparison is None:
             session.background.begin(
-                **{name: value for name, value in asked.items() if value is not None}, budget=budget
+                **{name: value for name, value in requested.items() if value is not None}, budget=budget
             )
         if not no_open:
             page.open_browser()

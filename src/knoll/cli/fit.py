@@ -261,7 +261,7 @@ def _parameters(estimator: Any, params: tuple[str, ...], seed: int, jobs: int | 
     if jobs is not None:
         parameters["n_jobs"] = jobs
     for pair in params:
-        name, equals, text = (part.strip() for part in pair.partition("="))
+        name, equals, text = (piece.strip() for piece in pair.partition("="))
         if not equals:
             raise click.UsageError(f"--param takes NAME=VALUE, got '{pair}'.", click.get_current_context())
         if name not in known:

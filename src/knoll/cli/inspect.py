@@ -23,7 +23,7 @@ def command(model: Path, quiet: bool, as_json: bool) -> None:
     """Show what a model file contains, and check that it is whole.
 
     Class, parameters, columns and scales, the sizes of its arrays, who wrote it, and the SHA-256 of its contents. The
-    arrays are not loaded. The check sum finds damage; it does not tell who wrote the file.
+    arrays are not loaded. The check sum finds damage; it does not show who wrote the file.
 
     \b
     Example:

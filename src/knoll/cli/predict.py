@@ -141,7 +141,7 @@ def _expected(read: Model, columns: str | None, model: Path) -> list[str] | None
 
 
 def _check_names(names: list[str], source: TableSource, model: Path) -> list[str]:
-    """Return the names; where the table has none of them, the error tells how to go by the order of columns."""
+    """Return the names; where the table has none of them, the error names the option to go by the order of columns."""
     if set(names).isdisjoint(source.columns) and len(numeric := source.numeric_columns()) == len(names):
         notes = "".join(f" Note: {note}." for note in source.notes)
         order = ",".join(f'"{name}"' if "," in name else name for name in numeric[:12]) + (",…" * (len(numeric) > 12))

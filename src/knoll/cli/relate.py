@@ -52,7 +52,7 @@ def _positive(_: click.Context, parameter: click.Parameter, value: float | None)
               help="Write the certificates to this file; - is standard output.")  # fmt: skip
 @_options.force("Replace the FILE of --json if it exists.")
 @_options.quiet("Print errors only; exit 1 if a relation fails.")
-@click.option("--list", "list_only", is_flag=True, help="List the relations and what they say.")
+@click.option("--list", "list_only", is_flag=True, help="List the relations and what they state.")
 def command(
     data: str | None,
     columns: str | None,

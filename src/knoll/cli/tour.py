@@ -12,7 +12,7 @@ import click
 
 from knoll._format import byte_size
 from knoll.cli import _options
-from knoll.cli._files import CannotWrite, folder, part_name
+from knoll.cli._files import CannotWrite, folder, scratch_name
 from knoll.cli._output import check_new
 from knoll.cli._progress import counting
 from knoll.cli._terminal import echo
@@ -77,7 +77,7 @@ def _whole_folder(out: Path) -> Iterator[Path]:
     """Give a folder to write into; its files appear in `out` together when the block ends well, or not at all."""
     new = not out.exists()
     target = folder(out)
-    scratch = target / part_name("tour")
+    scratch = target / scratch_name("tour")
     try:
         scratch.mkdir()
     except OSError as error:

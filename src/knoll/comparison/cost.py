@@ -34,13 +34,13 @@ def estimate_costs(
     """
     n = len(points)
     rng = np.random.default_rng([seed, 31])
-    some = points[np.sort(rng.permutation(n)[: min(n, SUBSAMPLE)])]
+    sample = points[np.sort(rng.permutation(n)[: min(n, SUBSAMPLE)])]
     drawn = points if n <= _COSTED else points[np.sort(rng.permutation(n)[:_COSTED])]
-    k = min(numbers[len(numbers) // 2], len(some))
+    k = min(numbers[len(numbers) // 2], len(sample))
     found = {}
     for name, route in plan.routes.items():
         method, rows = METHODS[name], drawn[: route.rows]
-        cost = method.make_proposer().typical(some, k, n_jobs).estimate_cost(rows)
+        cost = method.make_proposer().typical(sample, k, n_jobs).estimate_cost(rows)
         times = route.rows / len(rows)
         power = 1 if method.row_seconds else 2
         took = route.seconds if cost.seconds is None else cost.seconds.expected * times**power

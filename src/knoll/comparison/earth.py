@@ -48,7 +48,7 @@ def _converted(method: str, values: Mapping[str, Any], scaling: Preparation) -> 
         what = "metric=haversine" if haversine else next(f"{n}={v!r}" for n, v in values.items() if _is_length(n, v))
         raise InvalidParameter(
             f"parameters: {what} of {method} needs a table with a latitude and a longitude, in degrees, and nothing "
-            "else. Name them by columns, or say which they are by types={'a': 'latitude', 'b': 'longitude'}."
+            "else. Name them by columns, or by types={'a': 'latitude', 'b': 'longitude'}."
         )
     unit = scaling.spread[0] if scaling.scale != "none" else 1.0  # km
     out = {name: value for name, value in values.items() if name != "metric" or not haversine}

@@ -34,7 +34,7 @@ def encoded_rows(table: Table, missing: str) -> Floats | None:
 
 
 def with_gaps_marked(encoded: Floats) -> Floats:
-    """Return finite columns that say all of the encoded ones, to sort rows by."""
+    """Return finite columns that determine the encoded ones, to sort rows by."""
     gaps = np.isnan(encoded)
     marked = np.where(gaps, 0.0, encoded)
     return np.hstack([marked, gaps[:, gaps.any(axis=0)]]) if gaps.any() else marked
@@ -51,7 +51,7 @@ def prepared(
 
 
 def mixed_notes(made: Preparation, encoded: Floats) -> tuple[str, ...]:
-    """Say how much each column counts where there are categories."""
+    """Report how much each column counts where there are categories."""
     assert made.schema is not None
     return (_influence(made, encoded),) if made.schema.categorical else ()
 
@@ -61,5 +61,5 @@ def _influence(made: Preparation, encoded: Floats) -> str:
     least = _LITTLE / len(shares)
     much = [f"{name} {percent(share)}" for name, share in shares if share >= least]
     little = [name for name, share in shares if share < least]
-    rest = f"; hardly any (nearly independent of the others): {listed(little)}" if little else ""
-    return f"Influence of the columns on distances: {listed(much)}{rest}."
+    others = f"; hardly any (nearly independent of the others): {listed(little)}" if little else ""
+    return f"Influence of the columns on distances: {listed(much)}{others}."

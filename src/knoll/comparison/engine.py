@@ -1,4 +1,4 @@
-"""The whole way: table → scaled rows → a subsample → answers of every method → judgement → models → recommendation."""
+"""The pipeline: table → scaled rows → a subsample → answers of every method → judgement → models → recommendation."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def compare(
         "cosine" compares directions: rows are divided by their lengths, then all columns by one factor. None is
         "cosine" where every row has length one, as text embeddings do.
     truth : array-like of shape (n_samples,), default=None
-        Labels to compare the answers with. They are not looked at before everything is decided.
+        Labels to compare the answers with. They are not used before everything is decided.
     columns : sequence of str, default=None
         Names of the columns; None takes those of a data frame, or numbers. Of a data frame, the columns to use.
     types : mapping, default=None
@@ -108,7 +108,7 @@ def compare(
     n_jobs : int or None, default=None
         Threads; the result is the same for every number.
     budget : float, default=120.0
-        Seconds that the whole may take, about. Methods that would take longer are fitted on a sample, and say so.
+        Seconds that the whole may take, about. Methods that would take longer are fitted on a sample, and report it.
     exact : bool, default=False
         Fit every method on every row, whatever that takes.
     parameters : mapping, default=None
@@ -211,7 +211,7 @@ def compare(
     )
 
 
-_OVER = 1.5  # times the budget: more is said
+_OVER = 1.5  # times the budget: more is reported
 
 
 _ANSWERS = 0.6  # of the budget, until the last method must have given its answers for the subsample
@@ -223,7 +223,7 @@ _SMALL_LEAD = 0.15  # of the score, up to which another answer is defensible
 
 
 def _small_clusters(scaled: Floats, order: Ints, seed: int, threads: int) -> int:
-    """Count small clusters in a part of a table that is large and has few columns, as far as there are many."""
+    """Count small clusters in a table that is large and has few columns, as far as there are many."""
     if len(scaled) <= PROBE or scaled.shape[1] > _FEW_COLUMNS:
         return 0
     return count_small_clusters(np.ascontiguousarray(scaled[drawn_rows(order, PROBE, seed)]), threads)
@@ -408,7 +408,7 @@ class _Work:
 
 
 def _no_answer(failures: Sequence[Failure], found: Sequence[Partition]) -> str:
-    """Say why no answer can be recommended: what failed, and how much of the others is noise."""
+    """Report why no answer can be recommended: what failed, and how much of the others is noise."""
     reasons = [f"{failure.method}: {failure.reason.rstrip('.')}" for failure in failures]
     for name in dict.fromkeys(one.method for one in found):
         least = min((one for one in found if one.method == name), key=lambda one: (one.labels < 0).mean())
@@ -419,12 +419,12 @@ def _no_answer(failures: Sequence[Failure], found: Sequence[Partition]) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """Say why a method gave no answer; errors that are not ours bear their kind, since their words may mean little."""
+    """Report why a method gave no answer; errors that are not ours with their type: the message may mean little."""
     return str(error) if isinstance(error, KnollError) else f"it cannot be fitted to these rows ({error})"
 
 
 def _notes(plan: Plan, n: int, work: _Work, seconds: float, budget: float) -> tuple[str, ...]:
-    """Say what was sampled, what speaks for the answers all the same, and whether the budget was too small for that."""
+    """Report what was sampled, what supports the answers, and whether the budget was too small for that."""
     late = tuple(
         f"{name}: the budget ended after {plural(answers, 'answer')} for the subsample."
         for name, answers in work.stopped.items()
@@ -467,27 +467,27 @@ class _Limit:
         remaining = self._share(1.0, 2)
         return None if remaining is None else min(remaining, _OTHER_SCALINGS * self.budget)
 
-    def _share(self, part: float, among: int) -> float | None:
+    def _share(self, fraction: float, among: int) -> float | None:
         if math.isinf(self.budget):
             return None
-        remaining = self.begun + part * self.budget - time.perf_counter()
+        remaining = self.begun + fraction * self.budget - time.perf_counter()
         return max(_LEAST_SECONDS, remaining / among)
 
 
 class _Watch:
-    """Reports progress: each part of the work counts as what it is expected to take, in whichever order they come."""
+    """Reports progress: each task counts as what it is expected to take, in whichever order they come."""
 
     def __init__(self, progress: Callable[[Event], None] | None, begun: float, plan: Plan) -> None:
         self.progress, self.begun = progress, begun
         if progress is not None:
             progress(Event("plan", str(plan), 0.0, None, peak_memory()))
-        self.parts, self.total = plan.parts, sum(plan.parts.values())
+        self.tasks, self.total = plan.tasks, sum(plan.tasks.values())
         self.done, self.current = 0.0, 0.0
 
-    def begin(self, method: str, part: str, stage: str) -> None:
-        """Report that the last part is done and another one begins."""
+    def begin(self, method: str, task: str, stage: str) -> None:
+        """Report that the last task is done and another one begins."""
         self.done += self.current
-        self.current = self.parts.pop((method, part), 0.0)
+        self.current = self.tasks.pop((method, task), 0.0)
         self._report(method, stage, min(1.0, self.done / self.total))
 
     def end(self) -> None:
@@ -547,7 +547,7 @@ _REQUESTED_ELSEWHERE = {"n_jobs": "n_jobs of the comparison", "random_state": "s
 
 
 def _overrides(parameters: Mapping[str, Mapping[str, Any]] | None, names: tuple[str, ...]) -> dict[str, dict[str, Any]]:
-    """Return the parameters that are set by hand, each held against the rules of its estimator before any work."""
+    """Return the parameters that are set by hand, each checked against the rules of its estimator before any work."""
     overrides: dict[str, dict[str, Any]] = {}
     for name, values in (parameters or {}).items():
         if name not in compared(mixed=True):

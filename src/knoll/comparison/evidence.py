@@ -38,14 +38,14 @@ def _best(scores: Iterable[tuple[int, float]]) -> dict[int, float]:
 
 
 def _reason(answers: Sequence[tuple[int, float, bool]], k: int, allowed: Sequence[int] | None) -> str:
-    """Say by which rule of `rank` the number was taken."""
+    """Report by which rule of `rank` the number was taken."""
     best = _best((number, score) for number, score, _ in answers)
     among = "numbers of clusters"
     if allowed is not None and k in allowed:
         best = {number: score for number, score in best.items() if number in allowed}
-        among = "numbers that were asked for"
+        among = "numbers that were requested"
     if len(best) == 1:
-        return f"{k} clusters were asked for."
+        return f"{k} clusters were requested."
     first = max(best, key=best.__getitem__)
     if best[k] >= best[first] - GRAIN:
         return f"{k} clusters have the best score of {len(best)} {among}."

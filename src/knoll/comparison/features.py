@@ -304,10 +304,10 @@ def _compactness(shared: _Shared, labels: Ints, k: int, sizes: Floats) -> dict[s
     other = np.sqrt(gaps.min(axis=1))
     mine = np.sqrt(own)
     silhouette = (other - mine) / np.maximum(np.maximum(other, mine), 1e-300)
-    spread = np.sqrt(np.bincount(labels, own, k) / sizes)
+    scatter = np.sqrt(np.bincount(labels, own, k) / sizes)
     apart = np.maximum(cdist(means, means), 1e-150)
     np.fill_diagonal(apart, np.inf)
-    davies = ((spread[:, None] + spread) / apart).max(axis=1)
+    davies = ((scatter[:, None] + scatter) / apart).max(axis=1)
     per = np.bincount(labels, silhouette, k) / sizes
     return out | {
         "davies": float(np.log(davies.mean() + 1e-3)),

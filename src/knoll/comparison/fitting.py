@@ -92,7 +92,7 @@ def fit_answer(table: Table, judged: Judgement, at: int, chosen: Partition, limi
     native = not isinstance(model, NearestRows)
     measured = native and _affordable(proposer, table, 3 * subsample.n)
     stable = _within(token, lambda: stability(proposer, chosen, subsample)) if measured else None
-    mean, spread = stable or (None, None)
+    mean, deviation = stable or (None, None)
     return Candidate(
         method=name,
         model=model,
@@ -106,7 +106,7 @@ def fit_answer(table: Table, judged: Judgement, at: int, chosen: Partition, limi
             _scorer(proposer, subsample, native), _bare(model), subsample.points, seen, subsample.threads
         ),
         stability=mean,
-        stability_spread=spread,
+        stability_spread=deviation,
         fitted_rows=len(rows),
         how=route.how if len(rows) == route.rows else f"labels of the nearest of {len(rows)} rows",
         certificate=proposer.residual(model) if native else None,
@@ -253,13 +253,13 @@ def content_order(points: NDArray[Any]) -> Indices:
     first = points[order, 0]
     equal = first[1:] == first[:-1]
     tied = np.flatnonzero(np.r_[equal, False] | np.r_[False, equal])
-    some = order[tied]
-    order[tied] = some[np.lexsort(points[some].T[::-1])]
+    ties = order[tied]
+    order[tied] = ties[np.lexsort(points[ties].T[::-1])]
     return order
 
 
 def drawn_rows(order: Indices, size: int, seed: int, after: int = 0) -> Indices:
-    """Draw so many rows, in order of content; smaller draws are part of larger ones.
+    """Draw so many rows, in order of content; smaller draws are subsets of larger ones.
 
     With `after` the draw begins where one of that size has ended, as far as there are so many rows.
     """

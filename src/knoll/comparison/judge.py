@@ -43,7 +43,7 @@ class Judgement:
     expected: Floats  # (p,) the adjusted Rand index with the true clusters, calibrated
     none_below: float  # the score below which the verdict is that there are no clusters
     clusters_from: float  # the score from which it is that there are; between them it is open
-    allowed: tuple[int, ...] | None = None  # the numbers of clusters that were asked for
+    allowed: tuple[int, ...] | None = None  # the numbers of clusters that were requested
 
     @property
     def tiny(self) -> Bools:
@@ -121,7 +121,7 @@ def the_judge() -> Judge:
 
 
 def ranked(judged: Judgement) -> Ints:
-    """Order the answers, the best first: those with a number of clusters that was asked for, if there are any.
+    """Order the answers, the best first: those with a number of clusters that was requested, if there are any.
 
     The order is that of `rank`; near ties of one number of clusters go to the answer that most kinds of method found.
     """

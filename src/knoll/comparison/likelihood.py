@@ -1,8 +1,8 @@
 """How well an answer explains a table with categories: the completed likelihood of its clusters, penalised as in BIC.
 
-Density alone cannot tell clusters from combinations of categories: rows of one combination lie together, and nothing
-lies between. For a partition with clusters of n_c rows, numbers that are Gaussian and categories that are independent
-within a cluster, the criterion (ICL: Biernacki, Celeux and Govaert 2000) is
+Density alone cannot distinguish clusters from combinations of categories: rows of one combination lie together, and
+nothing lies between. For a partition with clusters of n_c rows, numbers that are Gaussian and categories that are
+independent within a cluster, the criterion (ICL: Biernacki, Celeux and Govaert 2000) is
 
     Σ_c n_c log(n_c / n) + Σ_c log p(rows of c | best parameters of c) − ν/2 log n.
 
@@ -31,8 +31,8 @@ _BEST = 0.95  # of the largest gain: an answer with more explains the table as w
 def with_likelihood(judged: Judgement, gains: Floats) -> Judgement:
     """Lower the score of an answer by what its gain lacks of the largest one.
 
-    The judge was trained on numbers. It tells dense regions with gaps between them, which combinations of categories
-    are, too; the likelihood tells whether they explain the other columns.
+    The judge was trained on numbers. It recognises dense regions with gaps between them, which combinations of
+    categories are, too; the likelihood shows whether they explain the other columns.
     """
     largest = float(gains.max())
     if not largest > 0:
@@ -43,7 +43,7 @@ def with_likelihood(judged: Judgement, gains: Floats) -> Judgement:
 
 
 def reason_for(gains: Floats, best: int) -> str:
-    """Say how well an answer explains the columns of the table, among all answers."""
+    """Report how well an answer explains the columns of the table, among all answers."""
     largest = float(gains.max())
     if not largest > 0:
         return "No answer explains the columns better than one cluster of all rows does (completed likelihood)."

@@ -2,7 +2,7 @@
 
 "auto" gives most columns the standard deviation 1. That is no choice without doubt: columns of one unit may be compared
 as they are, a few far rows may decide a standard deviation, and a skewed column may be better in logarithms. Where the
-table shows one of these, the quick methods answer on the other columns, too; a note says if the answer would differ.
+table shows one of these, the quick methods answer on the other columns, too; a note reports if the answer would differ.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from knoll.tables.conversion import logarithm
 
 __all__ = ["DIFFERS", "scale_notes"]
 
-DIFFERS = "the answer would differ"  # what such a note says
+DIFFERS = "the answer would differ"  # what such a note contains
 
 _METHODS = ("kmeans", "gaussian-mixture", "hdbscan", "genie")  # quick, and of different kinds
 _ROWS = 1000
@@ -52,9 +52,9 @@ def scale_notes(
     X: Floats, columns: tuple[str, ...], chosen: Preparation, labels: Ints, rows: Ints, seed: int, threads: int,
     seconds: float | None,
 ) -> tuple[str, ...]:  # fmt: skip
-    """Say which other scalings give another answer than `labels`; `rows` are those to look at, in order of content.
+    """Report which other scalings give another answer than `labels`; `rows` are those to test, in order of content.
 
-    Nothing is said where the quick methods give the same other answer under the chosen scaling, too.
+    Nothing is reported where the quick methods give the same other answer under the chosen scaling, too.
     """
     rows = rows[np.unique(np.linspace(0, len(rows) - 1, min(_ROWS, len(rows))).astype(np.int64))]
     token = CancelToken(seconds)

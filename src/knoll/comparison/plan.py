@@ -1,4 +1,4 @@
-"""What each method is fitted on: all rows while that fits the budget, else a documented sample, the rest by predict."""
+"""What each method is fitted on: all rows while that fits the budget, else a sample, the others by predict."""
 
 from __future__ import annotations
 
@@ -47,17 +47,17 @@ class Plan:
         return sum(route.seconds for route in self.routes.values())
 
     @property
-    def parts(self) -> dict[tuple[str, str], float]:
-        """The work, each part with the seconds that it may take: answers of each method, the judge, fits."""
+    def tasks(self) -> dict[tuple[str, str], float]:
+        """The work, each task with the seconds that it may take: answers of each method, the judge, fits."""
         of_subsample = 0.2 + 1e-7 * self.subsample**2
         answers = {(name, "answers"): 4 * METHODS[name].answer_seconds * of_subsample for name in self.routes}
         fits = {(name, "fit"): 0.1 * of_subsample + route.seconds for name, route in self.routes.items()}
         return answers | {("judge", "score"): of_subsample} | fits
 
     def __str__(self) -> str:
-        ways = dict.fromkeys(route.how for route in self.routes.values())
+        fitted = dict.fromkeys(route.how for route in self.routes.values())
         methods = (
-            f"{', '.join(name for name, route in self.routes.items() if route.how == how)}: {how}" for how in ways
+            f"{', '.join(name for name, route in self.routes.items() if route.how == how)}: {how}" for how in fitted
         )
         return "\n".join([f"parameters are chosen on {self.subsample} rows", *methods])
 
@@ -65,7 +65,7 @@ class Plan:
 def make_plan(n: int, d: int, methods: tuple[str, ...], budget: float, exact: bool, many: int = 0) -> Plan:
     """Share the budget among the methods; a method that would take more than its share is fitted on fewer rows.
 
-    With `exact` every method sees every row, and the figures say what that costs. If there are `many` small clusters,
+    With `exact` every method sees every row, and the figures show what that costs. If there are `many` small clusters,
     parameters are chosen on more rows.
     """
     whole = _PAIRS_SECONDS + _COLUMN_SECONDS * d
@@ -81,6 +81,6 @@ def make_plan(n: int, d: int, methods: tuple[str, ...], budget: float, exact: bo
                 rows = n if rows > _NEARLY * n else rows
             else:
                 rows = subsample
-        how = ALL if rows == n else f"sample of {rows}, the rest by predict"
+        how = ALL if rows == n else f"sample of {rows}, the others by predict"
         routes[name] = Route(rows, method.seconds(rows, d), how)
     return Plan(subsample, routes, math.inf if exact else share)

@@ -35,7 +35,7 @@ def shown(progress: Show | bool | None) -> Iterator[Show | None]:
 
 
 def _console() -> Any:
-    """Return a console on a terminal or in a notebook; None where nobody looks, or without rich."""
+    """Return a console on a terminal or in a notebook; None where there is no reader, or without rich."""
     notebook = "ipykernel" in sys.modules
     terminal = sys.stderr is not None and sys.stderr.isatty()
     if not (notebook or terminal) or find_spec("rich") is None:

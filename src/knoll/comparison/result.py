@@ -33,7 +33,7 @@ class Event:
     """The progress of a comparison."""
 
     method: str  # a method, or "judge"
-    stage: str  # in a few words
+    stage: str  # a short phrase
     fraction: float  # of the whole comparison, from 0 to 1
     seconds_left: float | None  # estimated from the time so far; None at first
     memory: int  # peak memory of the process so far, in bytes

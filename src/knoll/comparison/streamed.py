@@ -26,10 +26,10 @@ from knoll.tables.typed import frame_table
 if TYPE_CHECKING:
     from knoll.comparison.result import Candidate, Comparison
 
-__all__ = ["labels_by_block", "labels_of_part", "note_of", "sampled_table"]
+__all__ = ["labels_by_block", "labels_of_file", "note_of", "sampled_table"]
 
 ROWS = 200_000  # drawn at most
-_SHARE = 16  # of the memory, they take one part of so many at most
+_SHARE = 16  # of the memory, they take one of so many shares at most
 _WHOLE = 2.0**53  # float64 holds every whole number below
 
 
@@ -65,7 +65,7 @@ def sampled_table(
 
 
 def note_of(drawn: int, count: int) -> str:
-    """Say on how many rows the answers were compared."""
+    """Report on how many rows the answers were compared."""
     if drawn == count:
         return f"read in blocks; all {count} rows were compared."
     return f"read in blocks; compared on {drawn} of {count} rows, drawn by their contents."
@@ -74,10 +74,10 @@ def note_of(drawn: int, count: int) -> str:
 def labels_by_block(found: Comparison, candidate: Candidate, rows: TableBlocks) -> Iterator[Ints]:
     """Yield the labels of all rows by the model of an answer, block by block."""
     for number in range(len(rows.parts)):
-        yield from labels_of_part(found, candidate, rows, number)
+        yield from labels_of_file(found, candidate, rows, number)
 
 
-def labels_of_part(found: Comparison, candidate: Candidate, rows: TableBlocks, number: int) -> Iterator[Ints]:
+def labels_of_file(found: Comparison, candidate: Candidate, rows: TableBlocks, number: int) -> Iterator[Ints]:
     """Yield those of one file."""
     preparation = found.preparation(candidate)
     columns = [rows.columns.index(name) for name in found.scaling.columns]
@@ -98,8 +98,8 @@ def _arrow(rows: TableBlocks, drawn: Any) -> Any:
         schema = source.head.schema
     columns = []
     for name, values in zip(rows.columns, drawn.T, strict=True):
-        kind = schema.field(name).type if name in schema.names else pa.float64()
-        whole = not pa.types.is_floating(kind) and bool((values == np.floor(values)).all())
+        dtype = schema.field(name).type if name in schema.names else pa.float64()
+        whole = not pa.types.is_floating(dtype) and bool((values == np.floor(values)).all())
         numbers = np.ascontiguousarray(values)
         columns.append(pa.array(numbers.astype(np.int64) if whole and np.abs(values).max() < _WHOLE else numbers))
     return pa.table(columns, names=list(rows.columns))

@@ -66,7 +66,7 @@ def one_gaussian(n_samples: int = 500, *, random_state: Any = 0) -> Dataset:
 def x1500() -> Dataset:
     """Return X₁₅₀₀: three long ellipses of 500 points each (the sections on mixtures and k-means).
 
-    The ellipses are placed so that a Gaussian mixture of three full covariances, fitted by EM to convergence,
+    The ellipses are arranged so that a Gaussian mixture of three full covariances, fitted by EM to convergence,
     misplaces exactly two points, both of class 0 into class 2: AMI 0.992 and ARI 0.996, the paper's figures.
     k-means cuts the ellipses across (ARI 0.52). No point is near the mixture's border: the two largest
     responsibilities of every point differ by a factor of at least 8.

@@ -126,7 +126,7 @@ class CondensedTree:
     def leave(self, attached: Attached) -> tuple[Ints, Floats]:
         """Return the smallest cluster of each query and the height at which it leaves it.
 
-        A query meets its row at a height; it belongs to the clusters of the row that were born above that height.
+        A query joins its row at a height; it belongs to the clusters of the row that were born above that height.
         """
         cluster = self.row_cluster[attached.row]
         while (outside := (cluster > 0) & (self.birth[cluster] <= attached.height)).any():

@@ -298,7 +298,7 @@ def eigenvalue_one(n_core: int, volume: float) -> float:
     """Return how far below one an eigenvalue may be computed and still be one; refuse where float64 cannot decide.
 
     In a connected graph the second eigenvalue is at most 1 − 1/(diameter · volume), and the diameter is below n_core;
-    a dense eigensolver errs by some n_core · 2⁻⁵² (docs/theory/errata.md, item 9).
+    a dense eigensolver errs by about n_core · 2⁻⁵² (docs/theory/errata.md, item 9).
     """
     gap = 1.0 / max(n_core * volume, 1.0)
     if 16 * n_core * np.finfo(np.float64).eps > gap:

@@ -1,4 +1,4 @@
-"""What a density tree says of all ε at once: numbers of clusters, noise, the largest cluster, modes and linkage."""
+"""What a density tree has for all ε at once: numbers of clusters, noise, the largest cluster, modes and linkage."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Bands(NamedTuple):
 
     row: Ints  # (m,) the row of the least core distance
     birth: Floats  # (m,) that core distance
-    death: Floats  # (m,) the height at which its cluster meets a denser one; infinite for the last
+    death: Floats  # (m,) the height at which its cluster merges with a denser one; infinite for the last
     delta: Floats  # (m,) rows may move by less than this
 
 

@@ -30,7 +30,7 @@ from knoll.validation import N_JOBS, Choice, Instance, Number, check_points, che
 _SAMPLE = 512  # rows whose neighbourhoods are counted for an estimate of the cost
 _PER_ROW = 88  # bytes that the core keeps for a row: cells and their order, labels, marks, the union-find
 _FEW = 0.01  # of the rows: fewer core points than that are almost none
-_WARNED_FROM = 20  # rows: on less data a warning would say nothing
+_WARNED_FROM = 20  # rows: on less data a warning would mean nothing
 
 
 class DBSCAN(FitPredictMixin, ClusterMixin, ReadsGower):

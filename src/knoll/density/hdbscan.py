@@ -37,8 +37,8 @@ class HDBSCAN(FitPredictMixin, ClusterMixin, DensityTree):
 
     The tree of `DensityTree` is condensed to clusters of at least `min_cluster_size` rows, and of these the ones of the
     largest total stability are taken. Rows in none of them are noise, label −1. scikit-learn and the hdbscan package
-    condense a binary tree, in which the order of the rows decides which of three clusters that meet at one height are
-    joined first. Here all of them meet at once, so the labels are the same for any order of the rows.
+    condense a binary tree, in which the order of the rows decides which of three clusters that merge at one height are
+    joined first. Here all of them merge at once, so the labels are the same for any order of the rows.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class HDBSCAN(FitPredictMixin, ClusterMixin, DensityTree):
         How long a row stays in its cluster, from 0 to 1; 0 for rows that the tree leaves in none.
     centroids_, medoids_ : ndarray of shape (n_clusters, n_features)
         Means of the clusters weighted by probability, and rows of the least weighted distance; None unless
-        `store_centers` asks for them.
+        `store_centers` requests them.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -95,7 +95,7 @@ class HDBSCAN(FitPredictMixin, ClusterMixin, DensityTree):
     Notes
     -----
     Rows with NaN or infinite entries are refused, as everywhere in knoll; scikit-learn labels them −3 and −2. Equal
-    rows meet at height 0, whose level λ = 1/h is taken at the least positive height.
+    rows merge at height 0, whose level λ = 1/h is taken at the least positive height.
 
     References
     ----------
@@ -330,7 +330,7 @@ class HDBSCAN(FitPredictMixin, ClusterMixin, DensityTree):
         costs = [metric_distances(block, points, self.metric, options, "HDBSCAN") @ strength for block in blocks]
         return int(rows[np.concatenate(costs).argmin()])
 
-    # ---- what the tree says further --------------------------------------------------------------------------------
+    # ---- more that the tree has ------------------------------------------------------------------------------------
 
     @property
     def condensed_tree_(self) -> CondensedTree:

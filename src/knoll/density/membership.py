@@ -1,7 +1,7 @@
 """Memberships: how near a row is to each selected cluster, from the height at which they are first in one component.
 
-The level of a row x and a cluster C is λ(x, C) = 1/h, with the height h at which x leaves C, or at which x and C meet.
-Memberships are λ(x, C)/Σ λ(x, ·). Clusters meet x at the ancestors of its cluster in the condensed tree, so the t
+The level of a row x and a cluster C is λ(x, C) = 1/h, with the height h at which x leaves C, or at which x and C merge.
+Memberships are λ(x, C)/Σ λ(x, ·). Clusters merge with x at the ancestors of its cluster in the condensed tree, so the t
 nearest of a row are a list of its cluster: O(n t) for n rows.
 """
 
@@ -22,7 +22,7 @@ def memberships(selection: Selection, cluster: Ints, height: Floats, t: int) -> 
     near = _NearClusters(selection, t)
     level = selection.tree.level(height)
     found = near.labels[cluster]  # (n, t)
-    levels = np.minimum(near.levels[cluster], level[:, None])  # a row meets no cluster below the height where it leaves
+    levels = np.minimum(near.levels[cluster], level[:, None])  # none is below the height where the row leaves
     own = selection.label_of(cluster, height)
     inside = selection.of_cluster[cluster] >= 0
     levels[inside, 0] = level[inside]  # its own cluster comes first
@@ -36,7 +36,7 @@ def memberships(selection: Selection, cluster: Ints, height: Floats, t: int) -> 
 
 
 class _NearClusters:
-    """For each cluster of a condensed tree: the t selected clusters that its rows meet first, and the levels.
+    """For each cluster of a condensed tree: the t selected clusters that its rows merge with first, and the levels.
 
     The selected clusters are put in an order in which those of every subtree are an interval.
     """
@@ -68,9 +68,9 @@ class _NearClusters:
                 continue
             if a > 0:
                 self.above[a] = self.above[parent[a]] + (count[parent[a]] - count[a]) * self.death[parent[a]]
-            self._walk(a, parent, start, count, sequence)
+            self._traverse(a, parent, start, count, sequence)
 
-    def _walk(self, a: int, parent: list[int], start: Ints, count: Ints, sequence: Ints) -> None:
+    def _traverse(self, a: int, parent: list[int], start: Ints, count: Ints, sequence: Ints) -> None:
         """Collect the selected clusters of a's subtree, then those of its parent's, and so on."""
         t, at, low, high, node = self.labels.shape[1], 0, int(start[a]), int(start[a]), a
         while node >= 0 and at < t:

@@ -109,7 +109,7 @@ def _directions(rows: Any) -> tuple[csr_array, Floats, list[bytes]]:
 
 
 def pairs_within(points: NDArray[Any], eps: float) -> Bools:
-    """Tell which rows are within ε of each other, by the one distance in units of ε: (n, n)."""
+    """Return which rows are within ε of each other, by the one distance in units of ε: (n, n)."""
     exponent = exponent_of(eps)
     square = np.zeros((len(points), len(points)))
     with np.errstate(over="ignore", under="ignore"):  # beyond float64 is beyond ε, and far below it is nothing

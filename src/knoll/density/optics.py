@@ -28,12 +28,12 @@ from knoll.neighbors.distances import metric_distances
 from knoll.neighbors.gower import GOWER_COLUMNS, ReadsGower, read_gower
 from knoll.validation import N_JOBS, Choice, Flag, Instance, Number, check_points
 
-_WALKED = ("euclidean", "manhattan", "chebyshev")  # metrics of the core's walk; others take a pass over the rows a step
+_CORE_METRICS = ("euclidean", "manhattan", "chebyshev")  # metrics of the core; others take a pass over the rows a step
 _TINY = 900  # points below 2^−900 are multiplied by a power of two first
 _BLOCK = 1 << 22  # distances computed at a time for core distances
 _SIZE = "It is a number of rows, from 2 on, or a share of the rows."
 
-Walk = tuple[Ints, Floats, Floats, Ints]  # ordering, core distances, reachability, predecessor
+Ordering = tuple[Ints, Floats, Floats, Ints]  # ordering, core distances, reachability, predecessor
 
 
 class OPTICS(ClusterMixin, ReadsGower):
@@ -50,10 +50,10 @@ class OPTICS(ClusterMixin, ReadsGower):
     max_eps : float, default=inf
         Rows further apart than this do not reach each other.
     metric : str or callable, default="minkowski"
-        "euclidean", "manhattan", "chebyshev" and "minkowski" with p = 1, 2 are walked by the core; any other metric of
-        scikit-learn's `pairwise_distances` or a callable takes n² distances in linear memory. "precomputed" takes a
-        matrix of distances, dense or sparse; in a sparse one a missing entry is further than any other. "gower" takes
-        tables of numbers and categories with missing values.
+        "euclidean", "manhattan", "chebyshev" and "minkowski" with p = 1, 2 are computed by the core; any other
+        metric of scikit-learn's `pairwise_distances` or a callable takes n² distances in linear memory. "precomputed"
+        takes a matrix of distances, dense or sparse; in a sparse one a missing entry is further than any other. "gower"
+        takes tables of numbers and categories with missing values.
     p : float, default=2
         The power of the Minkowski metric.
     metric_params : dict, default=None
@@ -71,7 +71,7 @@ class OPTICS(ClusterMixin, ReadsGower):
     algorithm, leaf_size
         Accepted as in scikit-learn; the result does not depend on them.
     memory : str or object with the joblib.Memory interface, default=None
-        Where to cache the walk.
+        Where to cache the ordering.
     n_jobs : int or None, default=None
         Threads; None uses every CPU we may use. The result is the same for every number.
 
@@ -96,7 +96,7 @@ class OPTICS(ClusterMixin, ReadsGower):
 
     Notes
     -----
-    The walk starts at the first row and takes the lower row of two equally reachable ones, so the order of the rows
+    The ordering starts at the first row and takes the lower row of two equally reachable ones, so the order of the rows
     matters, as in the original. It matters more than ties suggest: the reachability is not symmetric, so a row that is
     not core is reached from what happens to be visited before it, and a border row visited before its core row is
     noise in a cut. `DensityTree` has the symmetric version, max(c(p), c(o), d(p, o)), in which every cut is a DBSCAN
@@ -203,8 +203,8 @@ class OPTICS(ClusterMixin, ReadsGower):
         else:
             points = self._boolean(X, check_points(X, estimator=self, sparse=True, n_jobs=self._threads()))
         self._check_data(points)
-        walk = check_memory(self.memory).cache(walk_of, ignore=["threads"])
-        self.ordering_, self.core_distances_, self.reachability_, self.predecessor_ = walk(
+        compute = check_memory(self.memory).cache(order_of, ignore=["threads"])
+        self.ordering_, self.core_distances_, self.reachability_, self.predecessor_ = compute(
             points,
             self._rows(self.min_samples, points.shape[0]),
             float(self.max_eps),
@@ -227,7 +227,7 @@ class OPTICS(ClusterMixin, ReadsGower):
         return self
 
     def cut(self, eps: float) -> Ints:
-        """Return the clusters at a radius, without another walk: rows of reachability above it begin a new one.
+        """Return the clusters at a radius, without another ordering: rows of reachability above it begin a new one.
 
         They are those of `DBSCAN(eps, min_samples)`, except that a border row that was visited before its core row is
         noise here.
@@ -240,7 +240,7 @@ class OPTICS(ClusterMixin, ReadsGower):
         Returns
         -------
         ndarray of shape (n_samples,)
-            Clusters in the order of the walk; −1 is noise.
+            Clusters in the order of the rows visited; −1 is noise.
         """
         check_is_fitted(self)
         if not isinstance(eps, numbers.Real) or not 0 <= float(eps) <= self.max_eps:
@@ -320,20 +320,24 @@ class OPTICS(ClusterMixin, ReadsGower):
 
     def _cost(self, n: int, d: int) -> Cost:
         """Estimate memory and pairs: the core visits some of the rows in a step, other metrics all."""
-        if core_metric(self.metric, self.metric_params, self.p) in _WALKED:
+        if core_metric(self.metric, self.metric_params, self.p) in _CORE_METRICS:
             seconds, pairs = 2e-5 * n * (1 + d / 8), 200.0 * n
         else:
             seconds, pairs = 2e-8 * n * n * (1 + d), float(n) * n
         memory = n * (24 * d + 200) + (1 << 21)
         return Cost(
-            "walk", memory, pairs, Seconds(seconds, seconds / 20, 1e-8 * n * n * d + 20 * seconds + 0.2), "fewer rows"
+            "ordering",
+            memory,
+            pairs,
+            Seconds(seconds, seconds / 20, 1e-8 * n * n * d + 20 * seconds + 0.2),
+            "fewer rows",
         )
 
 
-# ---- the walk --------------------------------------------------------------------------------------------------------
+# ---- the ordering ---------------------------------------------------------------------------------------------------
 
 
-def walk_of(
+def order_of(
     points: Any,
     min_samples: int,
     max_eps: float,
@@ -341,18 +345,18 @@ def walk_of(
     metric_params: dict[str, Any] | None,
     p: float | None,
     threads: int,
-) -> Walk:
+) -> Ordering:
     """Order the rows; the core does it where it knows the metric."""
     name = core_metric(metric, metric_params, p)
-    if name not in _WALKED or scipy.sparse.issparse(points):
-        return _walk_by_rows(_distances_from(points, metric, metric_params, p), points.shape[0], min_samples, max_eps)
+    if name not in _CORE_METRICS or scipy.sparse.issparse(points):
+        return _order_by_rows(_distances_from(points, metric, metric_params, p), points.shape[0], min_samples, max_eps)
     n = points.shape[0]
     # Subnormal distances are multiples of 2^−1074: of tiny points they are compared before they are rounded to that.
     power = min(0, extreme_exponent(largest_of(points), _TINY))
     points, max_eps = times_power(points, -power), float(times_power(max_eps, -power))
     core = DensityTree(min_samples, metric=name, n_jobs=threads).fit(points).core_distances_
     order, reach, predecessor = np.empty(n, np.int64), np.empty(n), np.empty(n, np.int64)
-    _core.optics_walk(points, core, max_eps, name, order, reach, predecessor, threads)
+    _core.optics_order(points, core, max_eps, name, order, reach, predecessor, threads)
     core = np.where(core > max_eps, np.inf, core)
     return order, times_power(core, power), times_power(reach, power), predecessor
 
@@ -386,7 +390,7 @@ def _matrix_rows(matrix: Any, rows: Ints) -> Floats:
     return found
 
 
-def _walk_by_rows(distances: Callable[[Ints], Floats], n: int, min_samples: int, max_eps: float) -> Walk:
+def _order_by_rows(distances: Callable[[Ints], Floats], n: int, min_samples: int, max_eps: float) -> Ordering:
     """Visit the row of least reachability n times; each visit takes its distances to all rows."""
     core, step = np.empty(n), max(1, _BLOCK // n)
     for begin in range(0, n, step):

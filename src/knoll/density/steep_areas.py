@@ -28,8 +28,8 @@ def clusters_by_xi(
 ) -> Ints:
     """Find the clusters, first and last position of each, (k, 2); smaller ones come before those around them.
 
-    `reachability` and `predecessor` are in the order of the walk. With predecessors, the last rows of a cluster that
-    were reached from outside of it are left out.
+    `reachability` and `predecessor` are in the order of the rows visited. With predecessors, the last rows of a cluster
+    that were reached from outside of it are left out.
     """
     plot = np.append(reachability, np.inf)
     finder = _Finder(plot, predecessor, ordering, 1.0 - xi, min_samples, min_cluster_size)

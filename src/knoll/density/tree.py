@@ -35,8 +35,8 @@ _PER_ROW = 140  # bytes that the core keeps for a row beside lists and coordinat
 _PAIR_SECONDS = 4e-9  # of a pair of rows, where all distances are computed
 
 
-# A minimum spanning tree of each fit, with the order of its rows, by which a later fit is told apart. Which of several
-# trees it is depends on timing, so it is no result; a model that was loaded has none.
+# A minimum spanning tree of each fit, with the order of its rows, by which a later fit is distinguished. Which of
+# several trees it is depends on timing, so it is no result; a model that was loaded has none.
 _LINKS: weakref.WeakKeyDictionary[DensityTree, tuple[Ints, Labels]] = weakref.WeakKeyDictionary()
 # For cuts with borders: the least ε at which each row is in a cluster, with the order of the fit, since the first cut.
 _BORDERS: weakref.WeakKeyDictionary[DensityTree, tuple[Ints, Floats]] = weakref.WeakKeyDictionary()
@@ -54,7 +54,7 @@ class DensityTree(ReadsGower):
 
     The core distance c(x) is the distance of the `min_samples`-th nearest row, x included, and the mutual reachability
     of two rows is m(x, y) = max(c(x), c(y), d(x, y)). The tree holds the connected components of {m ≤ h} for all h. A
-    node joins all components that meet at its height, any number, so the tree is a function of the set of rows: the
+    node joins all components that merge at its height, any number, so the tree is a function of the set of rows: the
     same for any order of the rows and any number of threads.
 
     Parameters
@@ -310,7 +310,7 @@ class DensityTree(ReadsGower):
     # ---- other points ----------------------------------------------------------------------------------------------
 
     def attach(self, X: ArrayLike) -> Attached:
-        """Return the row of least mutual reachability of each point, and where they meet.
+        """Return the row of least mutual reachability of each point, and the height at which they merge.
 
         The points are not added to the tree. A row of the fit is attached to itself at its core distance.
 
@@ -608,7 +608,7 @@ class DensityTree(ReadsGower):
         -------
         Bands
             Modes by the error that they survive, largest first: the `row` of the least core distance, its `birth`, the
-            `death` at which it meets a denser cluster, and `delta` = (death − birth)/4.
+            `death` at which it merges with a denser cluster, and `delta` = (death − birth)/4.
         """
         check_is_fitted(self)
         deaths = np.empty(len(self.order_))
@@ -624,7 +624,7 @@ class DensityTree(ReadsGower):
     def to_scipy(self) -> Floats:
         """Return the tree as a linkage matrix of SciPy: the two clusters joined, their height and their number of rows.
 
-        Where more than two clusters meet at one height, they are joined in the order of their lowest rows. Rows of
+        Where more than two clusters merge at one height, they are joined in the order of their lowest rows. Rows of
         weight 0 are not in it.
 
         Returns

@@ -1,7 +1,8 @@
-"""What runs on a worker: reading partitions, applying parts to blocks, merging; and what blocks remember there.
+"""What runs on a worker: reading partitions, applying partial steps to blocks, merging; and what blocks remember there.
 
-States and statistics travel as pickles of our own: arrays that dask takes from its messages may begin at any byte, and
-kernels want them aligned. Blocks stay arrays of dask, which moves them if it must; they are copied where that is so.
+States and statistics are sent as pickles of our own: arrays that dask takes from its messages may begin at any byte,
+and kernels want them aligned. Blocks stay arrays of dask, which moves them if it must; they are copied where that is
+so.
 
 A task that reads or computes calls `require` first, by which its engine refuses a build other than the client's.
 """
@@ -22,7 +23,7 @@ from knoll._common.blocks import Block, join_blocks
 from knoll._common.passes import Budget, Memory, Prepare, Run, apply
 from knoll._system import free_memory
 from knoll.exceptions import BadData
-from knoll.validation import check_points, check_weights, walkable
+from knoll.validation import aligned, check_points, check_weights
 
 _SHARE = 5  # of the free memory of a worker, one share of so many is for what blocks remember
 _KEPT = 4  # passes whose memories a worker keeps
@@ -33,7 +34,7 @@ Require = Callable[[], None]
 # ---- partitions ----------------------------------------------------------------------------------------------------
 
 
-def read_part(require: Require, table: Any, number: int, width: int) -> Block:
+def read_partition(require: Require, table: Any, number: int, width: int) -> Block:
     """Read one partition of a table, all of it."""
     require()
     blocks = []
@@ -109,7 +110,7 @@ def _applied(require: Require, work: bytes, name: str, numbers: list[int], block
 
 
 def _aligned(block: Block) -> Block:
-    return Block(walkable(block.points), None if block.weights is None else walkable(block.weights))
+    return Block(aligned(block.points), None if block.weights is None else aligned(block.weights))
 
 
 # ---- what blocks remember: a cache of each worker ------------------------------------------------------------------

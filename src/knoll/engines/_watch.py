@@ -38,7 +38,7 @@ class Cluster:
     def gather(self, futures: list[Any]) -> list[Any]:
         """Return the results of futures."""
         try:
-            found: list[Any] = self.ask(lambda: self.client.gather(futures, asynchronous=True))
+            found: list[Any] = self.wait_for(lambda: self.client.gather(futures, asynchronous=True))
         except Exception as error:
             # The client keeps the error of a future as long as the future. Its traceback would keep the frames of the
             # fit, these the futures, and the cluster their results: so a copy is raised.
@@ -49,25 +49,25 @@ class Cluster:
 
     def run(self, function: Callable[..., Any], *args: Any) -> dict[str, Any]:
         """Call a function once on each worker; what it raises is returned in place of the result."""
-        found: dict[str, Any] = self.ask(
+        found: dict[str, Any] = self.wait_for(
             lambda: self.client.run(function, *args, on_error="return", asynchronous=True), patience=_SILENT
         )
         return found
 
     def workers(self) -> dict[str, int]:
         """Return the addresses of the workers and their threads."""
-        found: dict[str, int] = self.ask(lambda: self.client.scheduler.ncores(workers=None), patience=_SILENT)
+        found: dict[str, int] = self.wait_for(lambda: self.client.scheduler.ncores(workers=None), patience=_SILENT)
         return found
 
     def where(self, futures: list[Any]) -> dict[str, tuple[str, ...]]:
         """Return which workers have the result of each future, by its key."""
-        found: dict[str, tuple[str, ...]] = self.ask(
+        found: dict[str, tuple[str, ...]] = self.wait_for(
             lambda: self.client.scheduler.who_has(keys=[future.key for future in futures]), patience=_SILENT
         )
         return found
 
-    def ask(self, request: Callable[[], Coroutine[Any, Any, Any]], patience: float = float("inf")) -> Any:
-        """Wait for what the client is asked for, as long as there is a scheduler that answers, and a worker."""
+    def wait_for(self, request: Callable[[], Coroutine[Any, Any, Any]], patience: float = float("inf")) -> Any:
+        """Wait for a request of the client, as long as there is a scheduler that answers, and a worker."""
         waiting = self._started(request())
         begun, alone = time.monotonic(), None
         try:
@@ -109,13 +109,13 @@ class Cluster:
         """Ask the scheduler; one that is gone, or does not answer, ends the wait."""
         if self.client.status not in ("running", "connecting"):
             raise self._lost()
-        asked = self._started(self.client.scheduler.ncores(workers=None))
+        answer = self._started(self.client.scheduler.ncores(workers=None))
         try:
-            return bool(asked.result(timeout=_SILENT))
+            return bool(answer.result(timeout=_SILENT))
         except (OSError, concurrent.futures.TimeoutError, concurrent.futures.CancelledError):
             raise self._lost() from None
         finally:
-            asked.cancel()
+            answer.cancel()
 
     def _lost(self) -> EngineError:
         return EngineError(f"The dask scheduler at {self.address} is lost: it has ended, or does not answer.")
@@ -126,7 +126,7 @@ def _is_of_dask(error: BaseException) -> bool:
 
 
 def _killed(error: Any) -> str:
-    """Say which task took several workers with it."""
+    """Report which task took several workers with it."""
     return (
         f"A task was on {getattr(error, 'allowed_failures', 3) + 1} workers when they died, so it is not tried again. "
         "They may have too little memory: give them more, or make the partitions smaller."

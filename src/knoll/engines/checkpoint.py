@@ -217,7 +217,7 @@ def _identity(source: BlockSource, passes: Passes) -> dict[str, Any]:
         "parameters": {name: _described(value) for name, value in parameters.items() if name not in _IRRELEVANT},
         "columns": [] if source.names is None else list(source.names),
         "dtype": str(source.dtype),
-        "files": [repr(part) for part in getattr(source.make_blocks, "parts", ())],
+        "files": [repr(file) for file in getattr(source.make_blocks, "parts", ())],
         "first rows": _described(first.points) + _described(first.weights),
     }
 

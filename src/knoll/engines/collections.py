@@ -58,7 +58,7 @@ def lazily(method: Method) -> Method:
 
 
 class CollectionBlocks:
-    """The partitions of a collection as blocks: `fit_blocks` calls it, an engine asks for its futures."""
+    """The partitions of a collection as blocks: `fit_blocks` calls it, an engine takes its futures."""
 
     def __init__(self, X: Any, sample_weight: Any, owner: str) -> None:
         self._owner = owner
@@ -157,15 +157,15 @@ def _answer(model: Any, name: str, X: Any, args: tuple[Any, ...], kwargs: dict[s
     as_it_is = copy.copy(model)
     for attribute in [key for key, value in vars(as_it_is).items() if is_lazy(value)]:
         del vars(as_it_is)[attribute]
-    ask = _Method(as_it_is, name, args, kwargs)
+    call = _Method(as_it_is, name, args, kwargs)
     with collect_warnings():
-        example = ask(_example(X, width))  # of one row: the dtype and the columns of an answer
+        example = call(_example(X, width))  # of one row: the dtype and the columns of an answer
     if not hasattr(X, "columns"):
         shape: dict[str, Any] = {"drop_axis": 1} if example.ndim == 1 else {"chunks": (X.chunks[0], example.shape[1:])}
-        return _with_whole_rows(X).map_blocks(ask, dtype=example.dtype, meta=example[:0], **shape)
+        return _with_whole_rows(X).map_blocks(call, dtype=example.dtype, meta=example[:0], **shape)
     from dask.delayed import delayed
 
-    lazy = delayed(ask, pure=True)
+    lazy = delayed(call, pure=True)
     shape_of_one = (math.nan, *example.shape[1:])
     answers = [da.from_delayed(lazy(rows), shape_of_one, meta=example[:0]) for rows in _partitions(X)]
     return da.concatenate(answers, allow_unknown_chunksizes=True)
@@ -174,7 +174,7 @@ def _answer(model: Any, name: str, X: Any, args: tuple[Any, ...], kwargs: dict[s
 class _Method:
     """A method of a model, for the rows of a partition, of which there may be none.
 
-    It travels as a pickle of its own: arrays that dask takes from its messages may begin at any byte.
+    It is sent as a pickle of its own: arrays that dask takes from its messages may begin at any byte.
     """
 
     def __init__(self, *request: Any) -> None:
@@ -182,8 +182,8 @@ class _Method:
 
     def __call__(self, rows: Any) -> Any:
         model, name, args, kwargs = self._request
-        some = rows if len(rows) else _example(rows, rows.shape[1])
-        return np.asarray(getattr(model, name)(some, *args, **kwargs))[: len(rows)]
+        filled = rows if len(rows) else _example(rows, rows.shape[1])
+        return np.asarray(getattr(model, name)(filled, *args, **kwargs))[: len(rows)]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _method, (pickle.dumps(self._request),)

@@ -50,19 +50,21 @@ class DaskEngine:
         submit = functools.partial(self.cluster.client.submit, pure=False, retries=_RETRIES)
         if hasattr(rows, "futures"):
             width = rows.width
-            parts = [
+            partitions = [
                 submit(_tasks.take_partition, require, number, width, X, weights)
                 for number, (X, weights) in enumerate(rows.futures(self.cluster.client))
             ]
         elif hasattr(rows, "parts"):
             width = len(rows.columns)
-            parts = [submit(_tasks.read_part, require, rows, number, width) for number in range(len(rows.parts))]
+            partitions = [
+                submit(_tasks.read_partition, require, rows, number, width) for number in range(len(rows.parts))
+            ]
         else:
             raise InvalidParameter(
                 "engine: workers cannot call make_blocks, which lives in this process. Give knoll.blocks.open(...), "
                 "whose files they can read, or fit a dask collection."
             )
-        return DaskPasses(self.cluster, parts, width, dtype, threads, names=source.names)
+        return DaskPasses(self.cluster, partitions, width, dtype, threads, names=source.names)
 
     def _require_alike(self) -> None:
         """Refuse, before any work, workers without knoll, or with another version or instruction set."""
@@ -117,8 +119,8 @@ class DaskPasses:
         blocks = []
         for pieces in seams(self._lengths, _core.GRAIN):
             whole = len(pieces) == 1 and pieces[0][1] == slice(0, self._lengths[pieces[0][0]])
-            parts = [self._prepared[number] for number, _ in pieces]
-            blocks.append(parts[0] if whole else self._submit(_tasks.assemble, [rows for _, rows in pieces], *parts))
+            found = [self._prepared[number] for number, _ in pieces]
+            blocks.append(found[0] if whole else self._submit(_tasks.assemble, [rows for _, rows in pieces], *found))
         return blocks
 
     @functools.cached_property

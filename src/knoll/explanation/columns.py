@@ -164,7 +164,7 @@ def _formatted(column: AnyColumn, weights: Floats) -> AnyColumn:
 
 
 def columns_of(table: Any, names: Sequence[str] | None = None, used: Sequence[str] | None = None) -> Columns:
-    """Read a table of any kind: an array, a data frame, or what knoll has read itself.
+    """Read any table: an array, a data frame, or what knoll has read itself.
 
     Parameters
     ----------
@@ -244,10 +244,10 @@ def _number(
         whole = bool((np.abs(known - rounded) <= 1e-9 * np.abs(known)).all())
         numbers = np.rint(numbers) if whole else numbers
     marks = column.format
-    kind = "number" if column.type in DEGREES else column.type
-    form = column_format(numbers, kind, column.unit, marks)
+    column_type = "number" if column.type in DEGREES else column.type
+    form = column_format(numbers, column_type, column.unit, marks)
     missing = tuple(float(text) for text in sentinels if _is_number(text))
-    return NumberColumn(column.name, kind, numbers, form, used, reason, missing, whole)
+    return NumberColumn(column.name, column_type, numbers, form, used, reason, missing, whole)
 
 
 def _is_number(text: str) -> bool:

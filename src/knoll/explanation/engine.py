@@ -62,7 +62,7 @@ def explain(
     columns : sequence of str, default=None
         Names of the columns of an array.
     used : sequence of str, default=None
-        The columns that the clustering used: the decision tree asks for these alone. None takes those that a model
+        The columns that the clustering used: the decision tree splits on these alone. None takes those that a model
         names, or all that can be clustered on.
     ids : array-like of shape (n_samples,), or the name of a column, default=None
         What identifies a row; None is the index of a data frame, or the position.
@@ -110,8 +110,8 @@ def explain(
         )
         return found
     check_options(depth, rows, resamples)
-    for name, given in (("labels", labels), ("table", table), ("sample_weight", sample_weight), ("points", points)):
-        refuse_masked(given, name)
+    for name, argument in (("labels", labels), ("table", table), ("sample_weight", sample_weight), ("points", points)):
+        refuse_masked(argument, name)
     model = labels if hasattr(labels, "fit") or hasattr(labels, "predict") else None
     fitted_on = None if model is None else _fitted_on(model, table)
     read = columns_of(table, columns, _used(model, used))
@@ -183,7 +183,7 @@ def _called(
 ) -> list[str]:
     """Return the names that were set, and proposals for the others."""
     traits = [
-        sorted((one for one in found if one.distinctive and one.used), key=lambda one: -_telling(one))
+        sorted((one for one in found if one.distinctive and one.used), key=lambda one: -_naming_value(one))
         for found in profiles
     ]
     labels = groups.labels.tolist()
@@ -199,8 +199,8 @@ def _called(
     return out
 
 
-def _telling(profile: ColumnProfile) -> float:
-    """Return how well a column serves in a name: "high" and "low" say more than "medium"."""
+def _naming_value(profile: ColumnProfile) -> float:
+    """Return how well a column serves in a name: "high" and "low" are more specific than "medium"."""
     return profile.effect * (0.5 if profile.direction in ("medium", "extreme") else 1.0)
 
 
@@ -223,8 +223,8 @@ def _cluster(
     total = float(groups.weights[assigned].sum())
     shown = _shown_columns(profiles, read)
     rows = {
-        kind: tuple(_example(one, shown, ids, present) for one in examples.get(kind, ()))
-        for kind in ("typical", "border", "unusual")
+        role: tuple(_example(one, shown, ids, present) for one in examples.get(role, ()))
+        for role in ("typical", "border", "unusual")
     }
     return Cluster(
         label=label, name=name, size=size, share=size / float(groups.weights.sum()), columns=profiles,
@@ -262,7 +262,7 @@ def _stability(
 
 
 def _notes(read: Columns, tree: bool, rows: bool, refits: int, n: int) -> tuple[str, ...]:
-    """Say what was sampled or approximated."""
+    """Report what was sampled or approximated."""
     notes = []
     if tree:
         notes.append(

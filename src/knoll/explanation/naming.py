@@ -47,14 +47,14 @@ def _joined(words: Sequence[tuple[str, str]]) -> str:
     out: dict[str, list[str]] = {}
     for adjective, noun in words:
         out.setdefault(adjective, []).append(noun)
-    parts = [
+    clauses = [
         f"{adjective} {' and '.join(nouns)}" if adjective else ", ".join(nouns) for adjective, nouns in out.items()
     ]
-    return ", ".join(parts)
+    return ", ".join(clauses)
 
 
 def _numbered(names: list[str]) -> list[str]:
-    """Tell names apart that are still the same by a number."""
+    """Distinguish names that are still the same by a number."""
     taken = set(names)
     out: list[str] = []
     for name in names:
@@ -74,12 +74,12 @@ def _adjective(trait: ColumnProfile, column: AnyColumn) -> tuple[str, str]:
     if column.format.unit == "°" and trait.direction in ("high", "low"):
         return "", _HEADINGS[is_latitude(trait.column), trait.direction]
     if column.type in ("date", "time"):
-        words = {"high": "late", "low": "early", "medium": "medium", "extreme": "early or late"}
+        adjectives = {"high": "late", "low": "early", "medium": "medium", "extreme": "early or late"}
     elif _countable(column, name):
-        words = {"high": "many", "low": "few", "medium": "some", "extreme": "few or many"}
+        adjectives = {"high": "many", "low": "few", "medium": "some", "extreme": "few or many"}
     else:
-        words = {"high": "high", "low": "low", "medium": "medium", "extreme": "extreme"}
-    return words.get(trait.direction, ""), name
+        adjectives = {"high": "high", "low": "low", "medium": "medium", "extreme": "extreme"}
+    return adjectives.get(trait.direction, ""), name
 
 
 def _countable(column: NumberColumn, name: str) -> bool:

@@ -24,7 +24,7 @@ from knoll.explanation.groups import Groups, of_others
 
 __all__ = ["ColumnProfile", "LevelShare", "profiles_of"]
 
-_LEAST_EFFECT = 0.2  # of a column that is said to set a cluster apart
+_LEAST_EFFECT = 0.2  # of a column that counts as setting a cluster apart
 _CHANCE = 2.0  # times √(1/n₁ + 1/n₂): effects of random groups are smaller (of Kuiper's statistic 99 %)
 _ONE_SIDED = 0.8  # of the effect: then the range has one end only
 _LEVELS = 3  # of a category that are named
@@ -179,7 +179,7 @@ def _interval(here: Floats, others: Floats, lower: Floats, upper: Floats) -> dic
     )
     direction = "low" if bounds[0] is None else "high" if bounds[1] is None else "medium" if inside else "extreme"
     if not inside:
-        shares = [1 - part for part in shares]
+        shares = [1 - portion for portion in shares]
     facts |= {"effect": effect, "distinctive": _distinctive(effect, n, m), "direction": direction}
     return facts | {"bounds": bounds, "share": shares[0], "share_others": shares[1]}
 
@@ -214,7 +214,7 @@ def _levels(here: Floats, others: Floats, names: Sequence[str]) -> dict[str, Any
     }  # fmt: skip
 
 
-# ---- words -----------------------------------------------------------------------------------------------------------
+# ---- text ------------------------------------------------------------------------------------------------------------
 
 
 def _describe(column: AnyColumn, facts: dict[str, Any]) -> tuple[str, str]:
@@ -242,8 +242,8 @@ def _describe_levels(column: CategoryColumn, facts: dict[str, Any]) -> tuple[str
         return f"{column.name} missing", "no value"
     alone = facts["effect"] == 0 and all(level.others == 0 for level in levels)
     gained = [level for level in levels if level.share > level.others][:_LEVELS] or list(levels[:1])
-    parts = [_one_level(level, alone) for level in gained]
-    return f"{column.name} {parts[0]}", ", ".join(parts)
+    clauses = [_one_level(level, alone) for level in gained]
+    return f"{column.name} {clauses[0]}", ", ".join(clauses)
 
 
 def _one_level(level: LevelShare, alone: bool) -> str:

@@ -51,7 +51,7 @@ class ExampleRow:
 
 @dataclass(frozen=True)
 class Cluster:
-    """One cluster, or the noise, and what there is to say about it.
+    """One cluster, or the noise, and its profile.
 
     Attributes
     ----------
@@ -131,7 +131,7 @@ class Explanation:
     notes: tuple[str, ...]
     tree: Node = field(repr=False)
     labels: Ints = field(repr=False)  # (g,) of the groups of the tree
-    used: tuple[AnyColumn, ...] = field(repr=False)  # that the tree may ask for
+    used: tuple[AnyColumn, ...] = field(repr=False)  # that the tree may split on
 
     def __getitem__(self, label: int) -> Cluster:
         """Return the cluster with a label."""
@@ -290,7 +290,7 @@ def _cluster_dict(cluster: Cluster) -> dict[str, Any]:
              "precision": rule.precision, "rows": _number(rule.rows)}
             for rule in cluster.rules
         ],
-        **{kind: [_row_dict(row) for row in getattr(cluster, kind)] for kind in ("typical", "border", "unusual")},
+        **{role: [_row_dict(row) for row in getattr(cluster, role)] for role in ("typical", "border", "unusual")},
     }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Rows to look at in each cluster: typical, border and unusual ones.
+"""Rows to inspect in each cluster: typical, border and unusual ones.
 
 Typical rows are nearest to the centre of their cluster. Border rows have a row of another cluster nearly as near as the
 rows of their own. Unusual rows have a value that is rare in their cluster, which is named.
@@ -24,7 +24,7 @@ from knoll.explanation.tree import content_hashes
 
 __all__ = ["Found", "encoded", "find_rows"]
 
-SAMPLE = 3000  # rows among which border rows are looked for
+SAMPLE = 3000  # rows among which border rows are searched
 _LEAST_SAMPLE = 50  # of each cluster
 _NEAR = 3  # rows of a cluster that a row is compared with
 _BORDER = 0.8  # distance to the own rows over that to the others, from which a row is near the border
@@ -77,8 +77,8 @@ def encoded(columns: Sequence[AnyColumn]) -> Floats:
     ends = np.cumsum(widths)
     out = np.empty((len(columns[0].missing), ends[-1]))
     for column, end, width in zip(columns, ends, widths, strict=True):
-        part = out[:, end - width : end]
-        part[:] = _standardised(column.values)[:, None] if isinstance(column, NumberColumn) else _indicators(column)
+        block = out[:, end - width : end]
+        block[:] = _standardised(column.values)[:, None] if isinstance(column, NumberColumn) else _indicators(column)
     return out
 
 
@@ -127,10 +127,10 @@ def _smallest(values: Floats, hashes: Hashes, count: int) -> Ints:
     """Return the positions of the smallest values; ties are decided by content, not by the order of rows."""
     if len(values) > 8 * count:
         edge = np.partition(values, count - 1)[count - 1]
-        some = np.flatnonzero(values <= edge)
+        candidates = np.flatnonzero(values <= edge)
     else:
-        some = np.arange(len(values))
-    return some[np.lexsort((hashes[some], values[some]))][:count].astype(np.int64)
+        candidates = np.arange(len(values))
+    return candidates[np.lexsort((hashes[candidates], values[candidates]))][:count].astype(np.int64)
 
 
 # ---- the border ------------------------------------------------------------------------------------------------------
@@ -156,8 +156,8 @@ def _border(
             far = squares[block, None] + squares[None, own] - 2 * sample[block] @ sample[own].T
             far[rows[block, None] == rows[None, own]] = np.inf  # not itself
             k = min(_NEAR, max(1, len(own) - 1))
-            part = np.partition(far, k - 1, axis=1)[:, :k] if len(own) > k else far
-            near[block, g] = np.sqrt(np.maximum(part, 0)).mean(axis=1)
+            nearest = np.partition(far, k - 1, axis=1)[:, :k] if len(own) > k else far
+            near[block, g] = np.sqrt(np.maximum(nearest, 0)).mean(axis=1)
     for g in clusters:
         own = np.flatnonzero(at == g)
         others = near[own].copy()
@@ -244,5 +244,5 @@ def _why(column: AnyColumn, profile: ColumnProfile, row: int) -> str:
         assert profile.quartiles is not None
         low, high = column.format(profile.quartiles[0]), column.format(profile.quartiles[2])
         return f"{column.name} {column.text(row)}, half of the cluster {low} to {high}"
-    part = next((level.share for level in profile.levels if level.value == column.text(row)), 0.0)
-    return f"{column.name} {column.text(row)}, {share(part)} of the cluster"
+    frequency = next((level.share for level in profile.levels if level.value == column.text(row)), 0.0)
+    return f"{column.name} {column.text(row)}, {share(frequency)} of the cluster"

@@ -130,14 +130,14 @@ def _number_sentence(one: _Range) -> str:
     assert isinstance(column, NumberColumn)
     if column.type == "date":
         low, high = (None if t is None else column.format.exact(_first_after(t)) for t in (one.low, one.high))
-        words = ("before", "from", "on")
+        terms = ("before", "from", "on")
     else:
         low, high = (None if t is None else column.format.exact(t) for t in (one.low, one.high))
-        words = ("at most", "above", "")
+        terms = ("at most", "above", "")
     if low is None:
-        return f"{column.name} {words[0]} {high}"
+        return f"{column.name} {terms[0]} {high}"
     if high is None:
-        return " ".join(filter(None, (column.name, words[1], low, words[2])))
+        return " ".join(filter(None, (column.name, terms[1], low, terms[2])))
     return f"{column.name} between {low} and {high}"
 
 

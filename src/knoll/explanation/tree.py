@@ -89,14 +89,14 @@ def fit_tree(columns: Sequence[AnyColumn], groups: Groups, depth: int) -> tuple[
         return total, False
     rows, weights, sampled = _distinct(ranks, groups)
     least = min(_LEAST_LEAF, 0.25 * float(groups.sizes.min() / groups.sizes.sum()))
-    some = np.where(ranks[rows] < 0, np.nan, ranks[rows])
+    known = np.where(ranks[rows] < 0, np.nan, ranks[rows])
     models = [
         DecisionTreeClassifier(criterion=name, max_depth=depth, min_weight_fraction_leaf=least, random_state=0).fit(
-            some, groups.at[rows], sample_weight=weights
+            known, groups.at[rows], sample_weight=weights
         )
         for name in ("entropy", "gini")  # the former for many clusters, whose splits are more balanced
     ]
-    best = max(models, key=lambda model: float(model.score(some, groups.at[rows], sample_weight=weights)))
+    best = max(models, key=lambda model: float(model.score(known, groups.at[rows], sample_weight=weights)))
     tree = _converted(best.tree_, 0, np.arange(groups.at.size), columns, groups, features)
     return _pruned(tree, float(groups.sizes.sum())), sampled
 

@@ -1,4 +1,4 @@
-"""Messages: what a page may ask, field by field, and the frames that answer (docs/guide/explorer-protocol.md).
+"""Messages: what a page may request, field by field, and the frames that answer (docs/guide/explorer-protocol.md).
 
 A message names an action and its fields. A name that is not listed here is refused, and so is a value of another type;
 what a value means is checked where it is used.
@@ -35,7 +35,7 @@ GROUP: tuple[Rule | None, ...] = (_TEXT, _MAPPING)
 
 @dataclass(frozen=True)
 class Action:
-    """What a message may ask for."""
+    """What a message may request."""
 
     answer: Callable[[Session, dict[str, Any], Arrays], Iterator[Frame]]
     fields: Fields
@@ -135,12 +135,12 @@ def _step(call: Callable[[Session, dict[str, Any], Arrays], Any]) -> Callable[..
     return answer
 
 
-def _told(name: str, call: Callable[..., Any], *, whole: bool = False) -> Callable[..., Iterator[Frame]]:
+def _single(name: str, call: Callable[..., Any], *, whole: bool = False) -> Callable[..., Iterator[Frame]]:
     """Return an answer of an action that changes nothing: a mapping of that name, perhaps with arrays."""
 
     def answer(session: Session, fields: dict[str, Any], arrays: Arrays) -> Iterator[Frame]:
-        given = {key: value for key, value in fields.items() if value is not None}
-        found = call(session, **given, **({"arrays": arrays} if whole else {}))
+        arguments = {key: value for key, value in fields.items() if value is not None}
+        found = call(session, **arguments, **({"arrays": arrays} if whole else {}))
         facts, own = found if isinstance(found, tuple) else (found, {})
         yield Frame("result", {name: facts} if name else facts, own, True)
 
@@ -212,8 +212,8 @@ def _labels_of(session: Session, kind: str, answer: Any) -> Frame:
 
 
 def _select(session: Session, fields: dict[str, Any], arrays: Arrays) -> None:
-    given = _set(fields)
-    origin, mode = given.get("origin", "")[:200], given.get("mode", "replace")
+    values = _set(fields)
+    origin, mode = values.get("origin", "")[:200], values.get("mode", "replace")
     drawn, n = session.source.drawn, len(session.source)
     if "mask" in arrays:
         found = unpacked(arrays["mask"], n if drawn is None else len(drawn))
@@ -222,16 +222,16 @@ def _select(session: Session, fields: dict[str, Any], arrays: Arrays) -> None:
             whole[drawn[found]] = True
             found = whole
         session.select(mask=found, mode=mode, origin=origin or "selected in the view")
-    elif "cells" in given:
+    elif "cells" in values:
         session.select(
-            mask=views.rows_of_cells(session, given["cells"]), mode=mode, origin=origin or "cells of a table"
+            mask=views.rows_of_cells(session, values["cells"]), mode=mode, origin=origin or "cells of a table"
         )
-    elif "differ" in given:
+    elif "differ" in values:
         session.select(
-            mask=views.rows_that_differ(session, given["differ"]), mode=mode, origin=origin or "rows that differ"
+            mask=views.rows_that_differ(session, values["differ"]), mode=mode, origin=origin or "rows that differ"
         )
     else:
-        chosen = {name: given[name] for name in ("rows", "clusters", "where") if name in given}
+        chosen = {name: values[name] for name in ("rows", "clusters", "where") if name in values}
         for name in ("rows", "clusters"):
             if name in chosen:
                 _ints(chosen[name], name)
@@ -243,21 +243,21 @@ def _split(session: Session, fields: dict[str, Any], arrays: Arrays) -> None:
 
 
 def _filter(session: Session, fields: dict[str, Any], arrays: Arrays) -> None:
-    given = _set(fields)
+    values = _set(fields)
     session.filter(
-        where=given.get("where", ()), hide=_ints(given.get("hide", []), "hide"), noise=given.get("noise", True)
+        where=values.get("where", ()), hide=_ints(values.get("hide", []), "hide"), noise=values.get("noise", True)
     )
 
 
 def _refit(session: Session, fields: dict[str, Any], arrays: Arrays) -> Iterator[Frame]:
     before = session.state
-    given = _set(fields)
-    found = session.refit(**recommending.options(given), apply=given.get("apply", "auto"))
+    values = _set(fields)
+    found = session.refit(**recommending.options(values), apply=values.get("apply", "auto"))
     yield _changed(session, before, refit=found)
 
 
-def _export(session: Session, **given: Any) -> Any:
-    return exports.export(session, ask, **given)
+def _export(session: Session, **values: Any) -> Any:
+    return exports.export(session, ask, **values)
 
 
 def _log(session: Session) -> dict[str, Any]:
@@ -287,9 +287,9 @@ ACTIONS: dict[str, Action] = {
             "commit": (Flag(),),
         },
     ),
-    "curve": Action(_told("curve", curves.curve), {**_SETTING, "parameter": (_TEXT,)}),
-    "recommend": Action(_told("", recommending.begin), _REFIT, True),
-    "recommendation": Action(_told("", recommending.status), {}, True),
+    "curve": Action(_single("curve", curves.curve), {**_SETTING, "parameter": (_TEXT,)}),
+    "recommend": Action(_single("", recommending.begin), _REFIT, True),
+    "recommendation": Action(_single("", recommending.status), {}, True),
     "show": Action(_step(lambda s, f, _: s.show(*_needed(f, "answer"))), {"answer": (_TEXT,)}, True),
     "select": Action(
         _step(_select),
@@ -321,12 +321,12 @@ ACTIONS: dict[str, Action] = {
     "go": Action(_step(lambda s, f, _: s.go(*_needed(f, "step"))), {"step": (_WHOLE,)}, True),
     "filter": Action(_step(_filter), {"where": (_LIST,), "hide": (_LIST,), "noise": (Flag(),)}, True),
     "compare_groups": Action(
-        _told("groups", groups.compare_groups), {"a": GROUP, "b": GROUP, "depth": (Number(0, 4, whole=True),)}
+        _single("groups", groups.compare_groups), {"a": GROUP, "b": GROUP, "depth": (Number(0, 4, whole=True),)}
     ),
-    "explain_row": Action(_told("row", row.explain_row), {"row": (_WHOLE,)}, True),
-    "find_row": Action(_told("rows", row.find_row), {"id": (_TEXT,)}, True),
+    "explain_row": Action(_single("row", row.explain_row), {"row": (_WHOLE,)}, True),
+    "find_row": Action(_single("rows", row.find_row), {"id": (_TEXT,)}, True),
     "view": Action(
-        _told("view", views.view),
+        _single("view", views.view),
         {
             "kind": (Choice(views.KINDS),),
             "x": (_WHOLE, _TEXT),
@@ -334,10 +334,10 @@ ACTIONS: dict[str, Action] = {
             "frames": (Number(2, 600, whole=True),),
         },
     ),
-    "contingency": Action(_told("contingency", views.contingency), {"a": (_TEXT,), "b": (_TEXT,)}),
-    "density2d": Action(_told("", views.density2d, whole=True), {"box": (_LIST,), "bins": (_LIST,)}, True),
-    "stability": Action(_told("stability", groups.stability), {}),
-    "morph": Action(_told("morph", morph.morph), {"relation": (_TEXT,), "at": (Number(0, 1),)}),
-    "export": Action(_told("file", _export), {"kind": (_TEXT,), "to": (Choice(("download", "folder")),)}),
-    "log": Action(_told("", _log), {}, True),
+    "contingency": Action(_single("contingency", views.contingency), {"a": (_TEXT,), "b": (_TEXT,)}),
+    "density2d": Action(_single("", views.density2d, whole=True), {"box": (_LIST,), "bins": (_LIST,)}, True),
+    "stability": Action(_single("stability", groups.stability), {}),
+    "morph": Action(_single("morph", morph.morph), {"relation": (_TEXT,), "at": (Number(0, 1),)}),
+    "export": Action(_single("file", _export), {"kind": (_TEXT,), "to": (Choice(("download", "folder")),)}),
+    "log": Action(_single("", _log), {}, True),
 }

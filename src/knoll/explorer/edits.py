@@ -1,4 +1,4 @@
-"""Merge, split, move: labels and notes in, labels and notes out. Clusters made by hand say so."""
+"""Merge, split, move: labels and notes in, labels and notes out. Clusters made by hand are marked."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ def move(labels: Ints, notes: Mapping[int, Note], rows: Bools, to: int, origin: 
     return out, {**notes, to: Note(note.name, text if to == new else f"with moved rows: {text}")}
 
 
-def divide(labels: Ints, notes: Mapping[int, Note], rows: Bools, parts: Ints, origin: str) -> Edited:
+def divide(labels: Ints, notes: Mapping[int, Note], rows: Bools, subclusters: Ints, origin: str) -> Edited:
     """Give new clusters to some rows by the labels of these rows alone; their noise is noise.
 
-    Where the rows are the whole of one cluster, its number goes to the first part.
+    Where the rows are the whole of one cluster, its number goes to the first subcluster.
     """
     whole = np.unique(labels[rows])
     alone = len(whole) == 1 and whole[0] >= 0 and not (labels[~rows] == whole[0]).any()
-    found, at = np.unique(parts, return_inverse=True)
+    found, at = np.unique(subclusters, return_inverse=True)
     new, out, added = next_label(labels), labels.copy(), dict(notes)
     numbers = []
     for label in found:

@@ -33,7 +33,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a cell that begins so is a formul
 
 
 @dataclass(frozen=True)
-class Kind:
+class Export:
     """A file that can be exported."""
 
     name: str
@@ -43,7 +43,7 @@ class Kind:
 
 
 def offered(session: Session) -> list[dict[str, Any]]:
-    """Return every kind, and whether it is available now."""
+    """Return every export, and whether it is available now."""
     out = []
     for kind, found in EXPORTS.items():
         reason = _missing(session, found.needs)
@@ -180,9 +180,9 @@ def rules(session: Session) -> Explanation:
 
 def _rule(session: Session, mark: str, write: Callable[[Explanation], str]) -> bytes:
     found = rules(session)
-    kind = "A sketch of the clusters" if found.fidelity < _SKETCH else "A rule for the clusters"
+    title = "A sketch of the clusters" if found.fidelity < _SKETCH else "A rule for the clusters"
     facts = [
-        f"{kind}: it gives {share(found.fidelity)} of the rows their cluster.",
+        f"{title}: it gives {share(found.fidelity)} of the rows their cluster.",
         f"Written by knoll's explorer; {plural(session.attempts, 'setting')} tried.",
         *(f"Cluster {label} was made by hand." for label, note in session.answer.notes.items() if note.by_hand),
     ]
@@ -201,13 +201,13 @@ def _script(session: Session) -> bytes:
     return session.script().encode("utf-8", errors="replace")
 
 
-EXPORTS: dict[str, Kind] = {
-    "labels.csv": Kind("labels.csv", "text/csv", _labels_csv),
-    "labels.parquet": Kind("labels.parquet", "application/vnd.apache.parquet", _labels_parquet),
-    "selection.csv": Kind("selection.csv", "text/csv", _selection_csv, "selection"),
-    "model": Kind("model.knoll", "application/octet-stream", _model),
-    "script": Kind("exploration.py", "text/x-python", _script, ""),
-    "sql": Kind("clusters.sql", "text/plain", _sql),
-    "python": Kind("clusters.py", "text/x-python", _python),
-    "page": Kind("exploration.html", "text/html", None, ""),
+EXPORTS: dict[str, Export] = {
+    "labels.csv": Export("labels.csv", "text/csv", _labels_csv),
+    "labels.parquet": Export("labels.parquet", "application/vnd.apache.parquet", _labels_parquet),
+    "selection.csv": Export("selection.csv", "text/csv", _selection_csv, "selection"),
+    "model": Export("model.knoll", "application/octet-stream", _model),
+    "script": Export("exploration.py", "text/x-python", _script, ""),
+    "sql": Export("clusters.sql", "text/plain", _sql),
+    "python": Export("clusters.py", "text/x-python", _python),
+    "page": Export("exploration.html", "text/html", None, ""),
 }

@@ -111,7 +111,7 @@ class Fits:
                 labels = model.fit(points).labels_
             else:
                 chosen = self.source.sample(rows)
-                how = f"sample of {rows} ({percent(rows / n)} of the rows), the rest by predict"
+                how = f"sample of {rows} ({percent(rows / n)} of the rows), the others by predict"
                 labels, model = _predicted(model.fit(points[chosen]), points, chosen, self.source.n_jobs)
         return self._made(method, values, labels, how, time.perf_counter() - begun, tuple(map(str, warned)), model)
 
@@ -223,5 +223,5 @@ def _predicted(model: Any, points: Floats, chosen: Ints, n_jobs: int | None) -> 
 def _arguments(estimator: Any) -> str:
     """Return the arguments that are not left to their defaults."""
     usual = type(estimator)().get_params()
-    given = {name: value for name, value in estimator.get_params().items() if value != usual[name]}
-    return ", ".join(f"{name}={value!r}" for name, value in given.items())
+    changed = {name: value for name, value in estimator.get_params().items() if value != usual[name]}
+    return ", ".join(f"{name}={value!r}" for name, value in changed.items())

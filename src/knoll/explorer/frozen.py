@@ -1,4 +1,4 @@
-"""The frozen page: one HTML file with the bundle and the answers that were given, which asks nobody anything.
+"""The frozen page: one HTML file with the bundle and the recorded answers, which makes no request.
 
 It has at most 20 000 rows, every cluster among them, chosen by the content of the rows. Its policy permits its own
 script and style alone, by their digests.
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["MOST_ROWS", "Ask", "chosen_rows", "frozen_page"]
 
 MOST_ROWS = 20_000
-Ask = Callable[["Session", dict[str, Any]], Iterable[Frame]]  # asks a message and gives the frames of its answer
+Ask = Callable[["Session", dict[str, Any]], Iterable[Frame]]  # takes a message and returns the frames of its answer
 MOST_BYTES = 5_000_000
 _LEAST_OF_EACH = 20  # rows of a cluster, if it has so many
 _CLUSTERS = 12  # that are explained
@@ -59,17 +59,17 @@ def chosen_rows(session: Session, most: int) -> Ints:
     if answer is None:
         return np.sort(order[:most])
     labels = answer.labels[order]
-    place = np.empty(n, dtype=np.int64)  # of a row among those of its cluster
+    rank = np.empty(n, dtype=np.int64)  # of a row among those of its cluster
     by_label = np.argsort(labels, kind="stable")
     starts = np.flatnonzero(np.r_[True, np.diff(labels[by_label]) != 0])
-    place[by_label] = np.arange(n) - np.repeat(starts, np.diff(np.r_[starts, n]))
+    rank[by_label] = np.arange(n) - np.repeat(starts, np.diff(np.r_[starts, n]))
     few = max(1, min(_LEAST_OF_EACH, most // max(1, len(starts))))
-    first = np.argsort(place >= few, kind="stable")[:most]
+    first = np.argsort(rank >= few, kind="stable")[:most]
     return np.sort(order[first])
 
 
 def _answers(session: Session, ask: Ask) -> list[tuple[dict[str, Any], list[Frame]]]:
-    """Return what the page may ask, each with the frames of its answer."""
+    """Return the messages that the page may send, each with the frames of its answer."""
     messages: list[dict[str, Any]] = [{"do": "open"}, {"do": "state"}, {"do": "log"}, {"do": "recommendation"}]
     messages += [{"do": "view", "kind": "principal"}, {"do": "view", "kind": "separating"}]
     if session.state.answer is not None:
@@ -102,7 +102,7 @@ def _arrays(session: Session, frame: Frame, rows: Ints) -> dict[str, NDArray[Any
     """Return the arrays of a frame for the drawn rows alone."""
     out: dict[str, NDArray[Any]] = {}
     drawn = session.source.drawn
-    at = rows if drawn is None else np.searchsorted(drawn, rows)  # places among the rows that the page draws
+    at = rows if drawn is None else np.searchsorted(drawn, rows)  # positions among the rows that the page draws
     n = len(session.source) if drawn is None else len(drawn)
     for name, array in frame.arrays.items():
         if name in ("selection", "shown"):

@@ -96,7 +96,7 @@ def compare_groups(session: Session, a: Group | None = None, b: Group = "rest", 
         "sql": found.to_sql(use_names=True),
         "python": found.to_python(),
         "sentence": str(replace(cluster, label=-1)),  # its name is enough
-        "examples": {kind: _examples(cluster, kind) for kind in ("typical", "border", "unusual")},
+        "examples": {role: _examples(cluster, role) for role in ("typical", "border", "unusual")},
         "notes": [*found.notes, NO_TEST],
     }
 
@@ -115,9 +115,9 @@ def _rules(cluster: Cluster) -> list[dict[str, Any]]:
     return [{"text": one.text, "coverage": one.coverage, "precision": one.precision} for one in cluster.rules]
 
 
-def _examples(cluster: Cluster, kind: str) -> list[dict[str, Any]]:
+def _examples(cluster: Cluster, role: str) -> list[dict[str, Any]]:
     return [
-        {"row": one.row, "id": str(one.id), "reason": one.reason, "cells": one.cells} for one in getattr(cluster, kind)
+        {"row": one.row, "id": str(one.id), "reason": one.reason, "cells": one.cells} for one in getattr(cluster, role)
     ]
 
 

@@ -33,7 +33,7 @@ _HEADERS = [
 
 
 class Guard:
-    """Let through what the user's own page asks, and nothing else.
+    """Let the requests of the user's own page through, and nothing else.
 
     Parameters
     ----------

@@ -53,8 +53,8 @@ def explore(
     recommend : bool, default=True
         Whether the methods are compared in the background.
     options :
-        Those of `knoll.compare` that say how a table is read and scaled: columns, types, log, ignore, missing, scale,
-        metric, seed, n_jobs; of a file also header, ids and truth.
+        Those of `knoll.compare` that define how a table is read and scaled: columns, types, log, ignore, missing,
+        scale, metric, seed, n_jobs; of a file also header, ids and truth.
 
     Returns
     -------
@@ -91,7 +91,7 @@ def explore_comparison(
 def show_session(
     session: Session, browser: bool | None = None, wait: bool | None = None, recommend: bool = True
 ) -> Session:
-    """Show a session where there is a place for it, and return it."""
+    """Show a session in the host at hand, and return it."""
     if browser is None:
         browser = not (in_notebook() and find_spec("anywidget") is not None)
     if recommend and session.comparison is None and len(session.source) > 1:

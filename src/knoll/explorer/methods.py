@@ -103,7 +103,7 @@ _USUAL: dict[str, dict[str, Any]] = {  # where the class has another default, or
 
 
 def method_of(name: Any) -> Method:
-    """Return the method of a name that a page may ask for."""
+    """Return the method of a name that a page may request."""
     found = find(name) if isinstance(name, str) else None
     if found is None or found.name not in OFFERED:
         raise InvalidParameter(f"method: there is no {name!r}. Choose some of {', '.join(OFFERED)}.")

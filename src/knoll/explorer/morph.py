@@ -32,7 +32,7 @@ def relations(session: Session) -> list[dict[str, Any]]:
 
 
 def morph(session: Session, relation: str = "", at: float = 0.0) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the labels at a place between two methods (0 and 1), and the certificate of the relation."""
+    """Return the labels at a position between two methods (0 and 1), and the certificate of the relation."""
     if relation not in _NAMES:
         raise InvalidParameter(f"relation must be one of {', '.join(_NAMES)}, got {relation!r:.60}.")
     path, certificate, rows = _path(session, relation)
@@ -67,17 +67,17 @@ def morph(session: Session, relation: str = "", at: float = 0.0) -> tuple[dict[s
 def _path(session: Session, relation: str) -> Any:
     """Return the path of a relation on the rows, or on a sample of them; it is kept."""
     kept: OrderedDict[Any, Any] = session.paths
-    given: dict[str, int] = {}
+    parameters: dict[str, int] = {}
     source, found = session.source, certified.get(relation)
     rows = np.sort(source.sample(SAMPLE))
     if relation == "mixture-to-kmeans" and session.state.answer is not None:
-        given["n_clusters"] = min(max(2, len(session.state.answer.sizes())), len(rows))
-    key = (relation, *given.values())
+        parameters["n_clusters"] = min(max(2, len(session.state.answer.sizes())), len(rows))
+    key = (relation, *parameters.values())
     if key not in kept:
         points: Floats = np.ascontiguousarray(source.points[rows])
         with collect_warnings():
-            path = cast(certified.Limit, found).path(points, _STEPS, **given)
-            kept[key] = (path, found.certify(points, **given), rows)
+            path = cast(certified.Limit, found).path(points, _STEPS, **parameters)
+            kept[key] = (path, found.certify(points, **parameters), rows)
         while len(kept) > _KEPT:
             kept.popitem(last=False)
     return kept[key]

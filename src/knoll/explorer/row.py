@@ -1,4 +1,4 @@
-"""A row explained: its values, its place in the shown answer, and its true neighbours."""
+"""A row explained: its values, its membership in the shown answer, and its true neighbours."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def explain_row(session: Session, row: int = -1) -> tuple[dict[str, Any], dict[s
     answer = session.state.answer
     if answer is not None:
         facts |= {"label": int(answer.labels[row])}
-        facts |= _place(session, answer, row)
+        facts |= _membership(session, answer, row)
         with collect_warnings():
             if answer.method == "mean-shift" and not answer.by_hand and answer.origin == "fit":
                 path = session.fits.model_of(answer).paths(source.points[row : row + 1])[0]
@@ -60,8 +60,8 @@ def explain_row(session: Session, row: int = -1) -> tuple[dict[str, Any], dict[s
     return facts, arrays
 
 
-def _place(session: Session, answer: Answer, row: int) -> dict[str, Any]:
-    """Say where the row is among the clusters."""
+def _membership(session: Session, answer: Answer, row: int) -> dict[str, Any]:
+    """Report where the row is among the clusters."""
     own = answer.origin == "fit" and not answer.by_hand
     if own and answer.method == "gaussian-mixture":
         shares = session.fits.model_of(answer).predict_proba(session.source.points[row : row + 1])[0]
@@ -87,11 +87,12 @@ def _by_distance(labels: Ints, means: Floats, point: Floats) -> list[dict[str, A
 
 
 def _density(session: Session, answer: Answer, row: int) -> dict[str, Any]:
-    """Say whether a row is core, border or noise, and by how many rows."""
+    """Report whether a row is core, border or noise, and by how many rows."""
     eps, needed = float(answer.parameters["eps"]), int(answer.parameters["min_samples"])
     within = session.fits.within(row, eps)
     if within >= needed:
         return {"kind": "core", "within": within, "text": f"{within} rows lie within ε, itself included: core."}
-    kind = "border" if answer.labels[row] >= 0 else "noise"
-    rest = "but a core row does" if kind == "border" else "and no core row does"
-    return {"kind": kind, "within": within, "text": f"Only {within} of {needed} rows lie within ε, {rest}: {kind}."}
+    row_type = "border" if answer.labels[row] >= 0 else "noise"
+    reason = "but a core row does" if row_type == "border" else "and no core row does"
+    text = f"Only {within} of {needed} rows lie within ε, {reason}: {row_type}."
+    return {"kind": row_type, "within": within, "text": text}

@@ -67,9 +67,9 @@ class Job:
             self.fail()
 
     def fail(self) -> None:
-        """Say that it was cancelled."""
+        """Report that it was cancelled."""
         code = self.code or "cancelled"
-        text = "a later message took its place." if code == "superseded" else "it was cancelled."
+        text = "a later message replaced it." if code == "superseded" else "it was cancelled."
         self.put(error(code, text))
 
 
@@ -154,4 +154,4 @@ class Runner:
             job.put(error("refused", "there is not enough memory for that. Use fewer rows or columns."))
         except Exception:
             _log.exception("the explorer could not answer %s", job.message.get("do"))
-            job.put(error("internal", "that failed in knoll; the server's log says why."))
+            job.put(error("internal", "that failed in knoll; the server's log gives the reason."))

@@ -64,7 +64,7 @@ class Events:
         self._news: asyncio.Event | None = None
         self.closed = False
 
-    def tell(self, **facts: Any) -> None:
+    def post(self, **facts: Any) -> None:
         """Add an event, from any thread."""
         with self._lock:
             self._last += 1
@@ -114,8 +114,8 @@ class Page:
         self.port: int = self.socket.getsockname()[1]
         self.runner, self.events = Runner(session), Events()
         self._idle, self._seen, self._polls = idle, time.monotonic(), 0
-        session.changed = lambda: self.events.tell(kind="state", version=session.version)
-        session.background.told = self._told
+        session.changed = lambda: self.events.post(kind="state", version=session.version)
+        session.background.on_change = self._report_progress
         self._files = {
             path.name: (path.read_bytes(), _MEDIA[path.suffix]) for path in WEB.iterdir() if path.suffix in _MEDIA
         }
@@ -170,7 +170,7 @@ class Page:
         return thread
 
     def open_browser(self) -> None:
-        """Open the address by a file that only the user can read: other users see the words of every command."""
+        """Open the address by a file that only the user can read: other users see the arguments of every command."""
         with tempfile.NamedTemporaryFile("w", prefix="knoll-", suffix=".html", delete=False, encoding="utf-8") as file:
             file.write(f'<!doctype html><meta http-equiv="refresh" content="0; url={self.address}">')
         self._opener = Path(file.name)
@@ -179,7 +179,7 @@ class Page:
     def stop(self) -> None:
         """End, from any thread or a signal."""
         self.events.closed = True
-        self.events.tell(kind="end")
+        self.events.post(kind="end")
         self.server.should_exit = True
 
     def close(self) -> None:
@@ -211,9 +211,9 @@ class Page:
                 return
             time.sleep(max(0.05, min(1.0, left)))
 
-    def _told(self) -> None:
+    def _report_progress(self) -> None:
         progress = self.session.background.progress
-        self.events.tell(kind="recommend", done=not progress["running"], **progress)
+        self.events.post(kind="recommend", done=not progress["running"], **progress)
 
     # ---- requests ----------------------------------------------------------------------------------------------------
 
@@ -257,7 +257,7 @@ class Page:
 
 
 class _Server(uvicorn.Server):
-    """uvicorn without signal handlers of its own, which says when it listens."""
+    """uvicorn without signal handlers of its own, which reports when it listens."""
 
     ready: Callable[[], None] = staticmethod(lambda: None)
 
@@ -267,7 +267,7 @@ class _Server(uvicorn.Server):
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen, then say so."""
+        """Listen, then report it."""
         await super().startup(sockets=sockets)
         if self.started:
             self.ready()

@@ -94,14 +94,14 @@ class Session:
         self.compared = ""  # the Python line of the comparison
         self.background = Background(self)
         self.paths: OrderedDict[Any, Any] = OrderedDict()  # of relations
-        self.given: dict[str, Answer] = {}  # by id
+        self.supplied: dict[str, Answer] = {}  # by id
         self.lock = RLock()
         self.changed: Callable[[], None] = lambda: None  # called after each step
         self.host: Host | None = None  # what shows it
         self.version = 0  # counts the changes of the state: a page knows by it whether it has missed one
         for name, column in (labels or {}).items():
             self.give(str(name), column)
-        first = next(iter(self.given.values()), None)
+        first = next(iter(self.supplied.values()), None)
         if comparison is not None:
             first = self._compared(comparison) if first is None else first
         self.history = History((Step("open", f"opened {source.name}", "", State(answer=first)),))
@@ -124,7 +124,7 @@ class Session:
         labels, out :
             As in the class.
         options :
-            Those of `knoll.compare` that say how a table is read and scaled: columns, types, log, ignore, missing,
+            Those of `knoll.compare` that define how a table is read and scaled: columns, types, log, ignore, missing,
             scale, metric, seed, n_jobs; of a file also header, ids and truth.
         """
         return cls(open_source(data, **options), labels=labels, out=out)
@@ -170,8 +170,8 @@ class Session:
             host.stop()
 
     def answers(self) -> list[Answer]:
-        """Return every answer that can be shown: given ones, recommended ones, fits."""
-        return [*self.given.values(), *self.fits.all()]
+        """Return every answer that can be shown: supplied ones, recommended ones, fits."""
+        return [*self.supplied.values(), *self.fits.all()]
 
     def find(self, answer: Any) -> Answer:
         """Return an answer by its id."""
@@ -188,7 +188,7 @@ class Session:
         return shown(self.source, self.state.filter, self.state.answer)
 
     def rows(self, group: Group, other: Bools | None = None) -> Bools:
-        """Return the rows of a cluster, of clusters, of the selection, or the rest of another group."""
+        """Return the rows of a cluster, of clusters, of the selection, or the complement of another group."""
         if group == "selection":
             selection = self.state.selection
             if selection is None or not selection.size:
@@ -299,8 +299,8 @@ class Session:
         return {name: value for name, value in answer.parameters.items() if value != default[name]}
 
     def _fit_line(self, answer: Answer) -> str:
-        given = "".join(f", {name}={value!r}" for name, value in self._set(answer).items())
-        return f"s.fit({answer.method!r}{given})  # {answer.python}"
+        settings = "".join(f", {name}={value!r}" for name, value in self._set(answer).items())
+        return f"s.fit({answer.method!r}{settings})  # {answer.python}"
 
     def give(self, name: str, labels: Any) -> Answer:
         """Take labels of any program as one more answer."""
@@ -320,26 +320,26 @@ class Session:
             levels, whole = np.unique(whole, return_inverse=True)
             notes = {at: Note(str(level)) for at, level in enumerate(levels)}
         made = Answer(answer_id(name, {}, frozen(whole)), name, name, {}, frozen(whole), "given", notes=notes)
-        self.given[made.id] = made
+        self.supplied[made.id] = made
         return made
 
-    def adopt(self, found: Comparison, given: Mapping[str, Any] | None = None) -> Answer:
+    def adopt(self, found: Comparison, settings: Mapping[str, Any] | None = None) -> Answer:
         """Take over the answers of a comparison of the same rows, and return the recommended one.
 
-        It is shown, as a step, if nothing else has been shown yet. `given` are the options of the comparison.
+        It is shown, as a step, if nothing else has been shown yet. `settings` are the options of the comparison.
         """
         with self.lock:
-            best = self._compared(found, given)
+            best = self._compared(found, settings)
             return best if self.state.answer is not None else self._recommended(best).answer
 
-    def _compared(self, found: Comparison, given: Mapping[str, Any] | None = None) -> Answer:
+    def _compared(self, found: Comparison, settings: Mapping[str, Any] | None = None) -> Answer:
         from knoll.registry import title
 
         self.comparison = found
-        arguments = ", ".join(f"{name}={value!r}" for name, value in (given or {}).items())
+        arguments = ", ".join(f"{name}={value!r}" for name, value in (settings or {}).items())
         self.compared = f"s.recommend({arguments})"
-        for key in [key for key, one in self.given.items() if one.origin == "recommended"]:
-            del self.given[key]
+        for key in [key for key, one in self.supplied.items() if one.origin == "recommended"]:
+            del self.supplied[key]
         first = None
         for name, one in found.answers().items():
             values = {
@@ -360,17 +360,17 @@ class Session:
                 one.model,
                 one.stability,
             )
-            self.given[made.id] = made
+            self.supplied[made.id] = made
             first = made if name == found.recommendation.method else first
         assert first is not None
         return first
 
-    def recommend(self, **given: Any) -> Self:
+    def recommend(self, **settings: Any) -> Self:
         """Compare the methods on all rows, as `knoll.compare` does, and show what it recommends."""
         begun = time.perf_counter()
-        found = compare_rows(self.source, **given)
+        found = compare_rows(self.source, **settings)
         with self.lock:
-            return self._recommended(self._compared(found, given), begun)
+            return self._recommended(self._compared(found, settings), begun)
 
     def _recommended(self, best: Answer, begun: float | None = None) -> Self:
         text = f"recommended: {best.title}, {plural(len(best.sizes()), 'cluster')}"
@@ -380,7 +380,7 @@ class Session:
 
         return self._step("recommend", text, self.compared, change, begun=begun)
 
-    def refit(self, *, apply: bool | str = "auto", **given: Any) -> dict[str, Any]:
+    def refit(self, *, apply: bool | str = "auto", **settings: Any) -> dict[str, Any]:
         """Cluster the selected rows again, by the same judgement; "no clusters in here" is an answer, too.
 
         With ``apply="auto"`` the new clusters replace the old labels of these rows unless the verdict is "none".
@@ -390,7 +390,7 @@ class Session:
         chosen = np.flatnonzero(rows)
         if len(chosen) < 2:
             raise BadData("a row alone cannot be clustered. Select at least two.")
-        found = compare_rows(self.source.subset(chosen), **refit_options(len(chosen), given))
+        found = compare_rows(self.source.subset(chosen), **refit_options(len(chosen), settings))
         advice = found.recommendation
         best = found.candidates[advice.method]
         facts = {
@@ -408,7 +408,7 @@ class Session:
         if apply is True or (apply == "auto" and advice.verdict != "none"):
             origin = self.state.selection.origin if self.state.selection is not None else "selection"
             made = f"{advice.method} of the selected rows ({origin})"
-            arguments = "".join(f", {name}={value!r}" for name, value in given.items())
+            arguments = "".join(f", {name}={value!r}" for name, value in settings.items())
 
             def divided(one: Answer, _: State) -> edits.Edited:
                 return edits.divide(one.labels, one.notes, rows, best.labels, made)
@@ -431,12 +431,12 @@ class Session:
         mode: str = "replace",
         origin: str = "",
     ) -> Self:
-        """Select rows: by number, by cluster, or by values; `mode` says what becomes of those selected before."""
+        """Select rows: by number, by cluster, or by values; `mode` determines what becomes of those selected before."""
         n, line = len(self.source), ""
         if mode not in _MODES:
             raise InvalidParameter(f"mode must be one of {', '.join(_MODES)}, got {mode!r:.60}.")
-        given = [one is not None for one in (rows, clusters, where, mask)]
-        if sum(given) > 1:
+        criteria = [one is not None for one in (rows, clusters, where, mask)]
+        if sum(criteria) > 1:
             raise InvalidParameter("select takes one of rows, clusters and where.")
         if clusters is not None:
             found, line = mask_of_clusters(self.labels, clusters), f"clusters={list(clusters)!r}"
@@ -488,7 +488,7 @@ class Session:
         )
 
     def split(self, cluster: int | None = None, into: int = 2, *, group: Group | None = None) -> Self:
-        """Split a cluster into parts by k-means, or make a cluster of a group of rows."""
+        """Split a cluster by k-means, or make a cluster of a group of rows."""
         if group is not None:
             return self.move(group, edits.next_label(self.labels))
         if cluster is None:
@@ -499,13 +499,13 @@ class Session:
             raise InvalidParameter(f"into must be from 2 to the {int(rows.sum())} rows of the cluster, got {into}.")
         points = self.source.points[rows]
         model = KMeans(int(into), n_init=2, random_state=self.source.seed, n_jobs=self.source.n_jobs).fit(points)
-        parts = model.labels_.astype(np.int64)
+        subclusters = model.labels_.astype(np.int64)
         origin = f"cluster {cluster} divided into {into} by k-means"
         return self._edit(
             "split",
             f"split cluster {cluster} into {into}",
             f"s.split({cluster}, {into})",
-            lambda one, _: edits.divide(one.labels, one.notes, rows, parts, origin),
+            lambda one, _: edits.divide(one.labels, one.notes, rows, subclusters, origin),
             since,
         )
 
@@ -553,7 +553,7 @@ class Session:
 
     def _opened(self) -> str:
         """Return the line that opens the table; labels of others are to be at hand under their names."""
-        names = [one.title for one in self.given.values() if one.origin == "given"]
+        names = [one.title for one in self.supplied.values() if one.origin == "given"]
         if not names:
             return self.source.opened
         return f"{_with_labels(self.source.opened)}  # labels: a mapping of {', '.join(map(repr, names))}"
@@ -564,7 +564,7 @@ class Session:
 
         kept = self.history.steps[1 : self.history.position + 1]
         tried = f"{plural(self.attempts, 'setting')} {'was' if self.attempts == 1 else 'were'} tried in all."
-        recommended = {one.id for one in self.given.values() if one.origin == "recommended"}
+        recommended = {one.id for one in self.supplied.values() if one.origin == "recommended"}
         shown = (step.do == "recommend" for step in kept if step.do == "recommend" or _shows(step, recommended))
         compared = [] if next(shown, True) else [self.compared]  # an answer of the comparison is shown before its step
         return "\n".join(
@@ -610,7 +610,7 @@ def _shows(step: Step, answers: set[str]) -> bool:
 
 
 def _grouped(found: Candidate) -> tuple[str, ...]:
-    """Say so if components of a mixture are joined to clusters."""
+    """Note it if components of a mixture are joined to clusters."""
     k, n = found.parameters.get("n_components"), found.n_clusters
     return (
         (f"{k} components make {plural(n, 'cluster')}: components that overlap are joined.",)

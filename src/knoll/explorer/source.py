@@ -41,7 +41,7 @@ class Source:
     scaling: Preparation
     points: Floats  # (n, d) scaled
     mixed: MixedRows | None = None
-    columns_given: tuple[str, ...] = ()
+    column_names: tuple[str, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
     ids: Any = None
     notes: tuple[str, ...] = ()
@@ -60,7 +60,7 @@ class Source:
         n_jobs: int | None = None,
         **options: Any,
     ) -> Source:
-        """Read and scale a table; `options` are those of `knoll.compare` that say how."""
+        """Read and scale a table; `options` are those of `knoll.compare` for that."""
         how: dict[str, Any] = {key: options.pop(key) for key in ("scale", "metric") if key in options}
         rows = read_rows(X, n_jobs=n_jobs, **options)
         missing = options.get("missing")
@@ -125,9 +125,9 @@ class Source:
         """Every column that can be described, those that are not clustered on included."""
         own = self.table if self.table is not None else self.values
         try:
-            return columns_of(own, None if self.table is not None else self.columns_given)
+            return columns_of(own, None if self.table is not None else self.column_names)
         except BadData:  # a single value in every column
-            return Columns((), dict.fromkeys(self.columns_given, "a single value"), len(self))
+            return Columns((), dict.fromkeys(self.column_names, "a single value"), len(self))
 
     def column(self, name: str) -> AnyColumn:
         """Return a described column."""
@@ -222,7 +222,7 @@ class Source:
         """Return the name of each scaled column, and what makes a point the value of a plain number again."""
         out = []
         for at, name in enumerate(self.scaling.names):
-            direct = name in self.columns_given and not self.scaling.unit_rows
+            direct = name in self.column_names and not self.scaling.unit_rows
             center, spread = self.scaling.units(at) if direct else (None, None)
             out.append({"name": name, "column": name if direct else None, "center": center, "spread": spread})
         return out

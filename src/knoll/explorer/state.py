@@ -22,7 +22,7 @@ __all__ = ["Answer", "Filter", "History", "Note", "Selection", "State", "Step", 
 
 @dataclass(frozen=True)
 class Note:
-    """What a person has said about a cluster."""
+    """What the user has noted about a cluster."""
 
     name: str = ""
     by_hand: str = ""  # how the cluster was made, where no method made it
@@ -92,7 +92,7 @@ class Answer:
         }
 
     def digest(self) -> str:
-        """Return a digest of the labels, and of what a person has said about them."""
+        """Return a digest of the labels, and of what the user has noted about them."""
         notes = {label: vars(note) for label, note in self.notes.items()}
         return _digest([self.method, dict(self.parameters), notes], self.labels)
 

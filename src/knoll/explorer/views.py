@@ -1,6 +1,6 @@
 """Views of the rows: planes of scaled columns, a spectral embedding, given columns; and the cross table of two answers.
 
-A view says what it hides: its share of the variance, and how many of a row's ten nearest rows are among its thirty
+A view reports what it hides: its share of the variance, and how many of a row's ten nearest rows are among its thirty
 nearest in the view.
 """
 
@@ -161,7 +161,7 @@ def _neighbours(points: Floats, k: int) -> Ints:
 
 
 def _tour(session: Session, frames: int) -> Floats:
-    """(frames, 2, d) planes on the shortest way from one to the next, orthonormal each; no frame jumps."""
+    """(frames, 2, d) planes on the geodesic from one to the next, orthonormal each; no frame jumps."""
     points, d = session.source.points, session.source.points.shape[1]
     rng = np.random.default_rng([session.source.seed, 41])
     plane = principal(points)
@@ -178,7 +178,7 @@ def _tour(session: Session, frames: int) -> Floats:
 
 
 def _turned(a: Floats, b: Floats) -> Callable[[float], Floats]:
-    """Return the plane at each part of the way from a to b, turned by the principal angles between them."""
+    """Return the plane at each fraction of the geodesic from a to b, turned by the principal angles between them."""
     u, cosines, v = np.linalg.svd(a @ b.T)
     angles = np.arccos(np.clip(cosines, -1.0, 1.0))
     begin, end = u.T @ a, v @ b
@@ -186,8 +186,8 @@ def _turned(a: Floats, b: Floats) -> Callable[[float], Floats]:
     length = np.linalg.norm(across, axis=1, keepdims=True)
     across = np.divide(across, length, out=np.zeros_like(across), where=length > 1e-12)
 
-    def turn(part: float) -> Floats:
-        at = part * angles[:, None]
+    def turn(fraction: float) -> Floats:
+        at = fraction * angles[:, None]
         return np.asarray(u @ (np.cos(at) * begin + np.sin(at) * across))
 
     return turn
@@ -202,8 +202,8 @@ def _given(session: Session, x: Any, y: Any) -> Any:
             raise InvalidParameter(f"a view of given coordinates takes names of number columns, got {name!r:.60}.")
         columns.append(column.values)
     positions = np.array(columns, dtype=np.float64)
-    spread = np.nanstd(positions, axis=1, keepdims=True)
-    positions = (positions - np.nanmean(positions, axis=1, keepdims=True)) / np.where(spread > 0, spread, 1.0)
+    deviations = np.nanstd(positions, axis=1, keepdims=True)
+    positions = (positions - np.nanmean(positions, axis=1, keepdims=True)) / np.where(deviations > 0, deviations, 1.0)
     kept = None
     rows = source.sample(SAMPLE)
     if np.isfinite(positions[:, rows]).all():
@@ -265,9 +265,9 @@ def contingency(session: Session, a: Any = "shown", b: Any = None) -> Any:
     matched = _matched(rows, columns, counts)
     order_a = sorted(range(len(rows)), key=lambda i: (rows[i] < 0, rows[i]))
     partner = {columns[j]: rows[i] for i, j in matched}
-    place = {rows[i]: at for at, i in enumerate(order_a)}
+    rank = {rows[i]: at for at, i in enumerate(order_a)}
     order_b = sorted(
-        range(len(columns)), key=lambda j: (columns[j] < 0, place.get(partner.get(columns[j]), len(place)), columns[j])
+        range(len(columns)), key=lambda j: (columns[j] < 0, rank.get(partner.get(columns[j]), len(rank)), columns[j])
     )
     same = sum(int(counts[i, j]) for i, j in matched)
     facts = {
@@ -292,33 +292,33 @@ def _matched(rows: Ints, columns: Ints, counts: Ints) -> list[tuple[int, int]]:
     return found
 
 
-def rows_that_differ(session: Session, asked: Mapping[str, Any]) -> Bools:
+def rows_that_differ(session: Session, requested: Mapping[str, Any]) -> Bools:
     """Return the rows whose clusters in two answers are not matched."""
-    _of_two(asked, {"a", "b"})
-    facts, _ = contingency(session, asked["a"], asked["b"])
+    _of_two(requested, {"a", "b"})
+    facts, _ = contingency(session, requested["a"], requested["b"])
     match = {int(label): other for label, other in facts["match"].items()}
-    first, second = session.find(asked["a"]).labels, session.find(asked["b"]).labels
+    first, second = session.find(requested["a"]).labels, session.find(requested["b"]).labels
     found, at = np.unique(second, return_inverse=True)
     partner = np.array([match.get(int(label), -2) for label in found])
     return np.asarray(partner[at] != first)
 
 
-def rows_of_cells(session: Session, asked: Mapping[str, Any]) -> Bools:
+def rows_of_cells(session: Session, requested: Mapping[str, Any]) -> Bools:
     """Return the rows in some cells of the table of two answers."""
-    _of_two(asked, {"a", "b", "cells"})
-    first, second = session.find(asked["a"]).labels, session.find(asked["b"]).labels
+    _of_two(requested, {"a", "b", "cells"})
+    first, second = session.find(requested["a"]).labels, session.find(requested["b"]).labels
     mask = np.zeros(len(first), dtype=bool)
-    for cell in asked["cells"] if isinstance(asked["cells"], list) else [None]:
+    for cell in requested["cells"] if isinstance(requested["cells"], list) else [None]:
         if not isinstance(cell, list) or len(cell) != 2 or not all(type(label) is int for label in cell):
             raise InvalidParameter(f"a cell is a pair of labels, got {cell!r:.60}.")
         mask |= (first == cell[0]) & (second == cell[1])
     return mask
 
 
-def _of_two(asked: Mapping[str, Any], names: set[str]) -> None:
-    if set(asked) != names:
+def _of_two(requested: Mapping[str, Any], names: set[str]) -> None:
+    if set(requested) != names:
         raise InvalidParameter(
-            f"two answers are asked for by {', '.join(sorted(names))}; got {', '.join(map(str, asked))!s:.80}."
+            f"two answers are requested by {', '.join(sorted(names))}; got {', '.join(map(str, requested))!s:.80}."
         )
 
 

@@ -33,8 +33,8 @@ class ExplorerWidget(anywidget.AnyWidget):
         super().__init__()
         self.session = session
         self.runner = Runner(session)
-        session.changed = lambda: self._tell(kind="state", version=session.version)
-        session.background.told = self._progress
+        session.changed = lambda: self._post(kind="state", version=session.version)
+        session.background.on_change = self._progress
         self.on_msg(self._hear)
 
     @property
@@ -43,8 +43,8 @@ class ExplorerWidget(anywidget.AnyWidget):
         return self.session.labels
 
     def stop(self) -> None:
-        """Stop what runs; the page says that nothing new is computed."""
-        self._tell(kind="end")
+        """Stop what runs; the page reports that nothing new is computed."""
+        self._post(kind="end")
         self.runner.close()
 
     def _hear(self, _: Any, content: Any, buffers: list[Any]) -> None:
@@ -67,18 +67,18 @@ class ExplorerWidget(anywidget.AnyWidget):
         except KnollError as caught:
             sink(error("refused", str(caught)))
 
-    def _tell(self, **event: Any) -> None:
+    def _post(self, **event: Any) -> None:
         self.send({"event": event})
 
     def _progress(self) -> None:
         progress = self.session.background.progress
-        self._tell(**{"kind": "recommend", "done": not progress["running"], **plain(progress)})
+        self._post(**{"kind": "recommend", "done": not progress["running"], **plain(progress)})
 
 
 def _arrays(entries: Any, buffers: list[Any]) -> dict[str, Any]:
     """Return the arrays of a message by name."""
     if not isinstance(entries, list) or len(entries) != len(buffers):
-        raise BadData("the message has other arrays than it says.")
+        raise BadData("the message has other arrays than it lists.")
     found: dict[str, Any] = {}
     for entry, buffer in zip(entries, buffers, strict=True):
         shape = entry.get("shape") if isinstance(entry, dict) else None

@@ -3,7 +3,7 @@
     from    bytes
     0       4      length of the header, a multiple of 8 less 4, so that the arrays begin at a multiple of 8
     4              header: JSON in UTF-8, padded with spaces
-    …              arrays, in C order, each from a multiple of 8, as its list "arrays" says
+    …              arrays, in C order, each from a multiple of 8, as in its list "arrays"
 
 docs/guide/explorer-protocol.md has the messages.
 """
@@ -37,7 +37,7 @@ _ENTRY = {"name", "dtype", "shape", "offset", "bytes"}
 
 @dataclass(frozen=True)
 class Frame:
-    """One part of an answer."""
+    """One message of an answer."""
 
     kind: str  # "progress", "preview", "part", "result" or "error"
     fields: Mapping[str, Any] = field(default_factory=dict)
@@ -79,7 +79,7 @@ def split(data: bytes) -> Iterator[bytes]:
 
 
 def decode(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Read a frame of anybody's; BadData says what is wrong with it."""
+    """Read a frame of anybody's; raise BadData with what is wrong."""
     header, entries, begin = _header(data)
     arrays: dict[str, NDArray[Any]] = {}
     for entry in entries:

@@ -1,6 +1,6 @@
 """The types of covariance: one class each, with the same methods, so that no caller has to branch.
 
-Full, every Σ_c free (docs/theory/01-gaussian.md); Tied, one Σ for all; Diagonal; Spherical; Fixed, Σ_c = εI held fast.
+Full, every Σ_c free (docs/theory/01-gaussian.md); Tied, one Σ for all; Diagonal; Spherical; Fixed, Σ_c = εI fixed.
 To add one, write its class here, enter it into `COVARIANCE_TYPES`, and add its line to the docstring of GaussianMixture
 and to docs/theory/02-gaussian-mixture.md.
 """
@@ -52,7 +52,7 @@ class Covariance(ABC):
     own_matrices: ClassVar[bool] = False  # each component has a matrix of its own
     isotropic: ClassVar[bool] = False  # one variance for all columns, which therefore keep one unit
     pooled_matrix: ClassVar[bool] = False  # EM needs the covariance matrix of all rows, not only their variances
-    free_type: ClassVar[str | None] = None  # set where the variance is held: the type that estimates it
+    free_type: ClassVar[str | None] = None  # set where the variance is fixed: the type that estimates it
     compared: ClassVar[tuple[str, ...]] = ()  # by `knoll.compare`, on tables of "numbers" and on "mixed" ones
 
     means: Floats  # (k, d) μ_c
@@ -71,7 +71,7 @@ class Covariance(ABC):
 
     @property
     @abstractmethod
-    def held(self) -> Pairs:
+    def constrained(self) -> Pairs:
         """The pairs that were ever clipped: they stay above the floor from then on, which keeps the ascent."""
 
     @property
@@ -95,7 +95,7 @@ class Covariance(ABC):
 
     @abstractmethod
     def with_floor(self, components: Collection[int], scale: Floats) -> Self:
-        """Return the same with the components clipped at the floor, and held above it from now on."""
+        """Return the same with the components clipped at the floor, and kept above it from now on."""
 
     def prepared(self, direct: bool) -> Self:
         """Choose how the next pass is made; `direct`: the responsibilities of a point may not add up to 1."""
@@ -146,23 +146,23 @@ class Covariance(ABC):
 
     @classmethod
     def blank(cls, variance: float | None = None) -> Self:
-        """Make one that has no means yet; `variance` is the one that is held, None for types that estimate it."""
+        """Make one that has no means yet; `variance` is the fixed one, None for types that estimate it."""
         return cls()
 
     def with_pooled(self, means: Floats, covariance: Floats, deviations: Floats, scale: float) -> Self:
         """Return components at the means (k, d) that all have the pooled covariance, before the first M step.
 
         It is (d, d), or (d,) the variances for types that need no more. `scale` is the unit that a variance which is
-        held is brought into.
+        fixed is brought into.
         """
         k = len(means)
         stats = Moments(np.ones(k), means, np.repeat(covariance[None], k, axis=0), deviations)
         # It stands in for the covariances of the first M step. That step adds reg_covar, which this one does not, so
         # what was clipped here need not be clipped there.
-        return replace(type(self)().update(stats), floored=(), held=())  # type: ignore[type-var]
+        return replace(type(self)().update(stats), floored=(), constrained=())  # type: ignore[type-var]
 
     def at_least(self, variance: float) -> Self:
-        """Return the same with a variance that is held raised to this one; the others are estimated."""
+        """Return the same with a fixed variance raised to this one; the others are estimated."""
         return self
 
     def narrow(self, means: Floats, factor: float) -> Self:
@@ -174,7 +174,7 @@ class Covariance(ABC):
     def from_precisions_cholesky(
         cls, means: Floats, precisions_cholesky: Floats, variance: float | None = None
     ) -> Self:
-        """Build from U with Σ⁻¹ = UUᵀ; from `variance`, which no root has rounded, where that is held."""
+        """Build from U with Σ⁻¹ = UUᵀ; from `variance`, which no root has rounded, where that is fixed."""
 
     @classmethod
     @abstractmethod
@@ -310,7 +310,7 @@ class Full(_Matrices):
     whiteners: Floats = field(default_factory=_nothing)  # (k, d, d)
     log_dets: Floats = field(default_factory=_nothing)  # (k,)
     floored: Pairs = ()  # (component, column that failed) where eigenvalues were clipped
-    held: Pairs = ()
+    constrained: Pairs = ()
 
     sides: ClassVar[str] = "k d d"
     own_matrices: ClassVar[bool] = True
@@ -347,8 +347,8 @@ class Full(_Matrices):
         whiteners, log_dets, failed = factorisation.factorise(
             covariances, rounding_of(stats.mean, stats.scale), stats.threads
         )
-        floored, means, alive, held = [], stats.mean, stats.alive, dict(self.held)
-        weak = [c for c, column in enumerate(failed.tolist()) if column >= 0 and c not in held]
+        floored, means, alive, constrained = [], stats.mean, stats.alive, dict(self.constrained)
+        weak = [c for c, column in enumerate(failed.tolist()) if column >= 0 and c not in constrained]
         weak = weak if alive is None else [c for c in weak if alive[c]]
         for c, found in zip(
             weak, factorisation.propped(stats, weak, stats.covariance[weak]) if weak else (), strict=True
@@ -356,10 +356,10 @@ class Full(_Matrices):
             if found is not None:
                 (covariances[c], whiteners[c], log_dets[c]), failed[c] = found, -1
         for c, column in enumerate(failed.tolist()):
-            if (column >= 0 or c in held) and (alive is None or alive[c]):
+            if (column >= 0 or c in constrained) and (alive is None or alive[c]):
                 covariances[c], whiteners[c], log_dets[c], lifted = factorisation.clipped(covariances[c], stats.unit())
                 if lifted:
-                    floored.append((c, column if column >= 0 else held[c]))
+                    floored.append((c, column if column >= 0 else constrained[c]))
         if alive is not None:
             one, two = alive[:, None], alive[:, None, None]
             means, covariances = np.where(one, means, self.means), np.where(two, covariances, self.covariances)
@@ -371,16 +371,16 @@ class Full(_Matrices):
             whiteners=whiteners,
             log_dets=log_dets,
             floored=tuple(floored),
-            held=_joined(self.held, tuple(pair for pair in floored if pair[0] not in held)),
+            constrained=_joined(self.constrained, tuple(pair for pair in floored if pair[0] not in constrained)),
         )
 
     def with_floor(self, components: Collection[int], scale: Floats) -> Self:
-        """Return the same with the components clipped at the floor, and held above it from now on."""
+        """Return the same with the components clipped at the floor, and kept above it from now on."""
         covariances, whiteners, log_dets = self.covariances.copy(), self.whiteners.copy(), self.log_dets.copy()
         for c in components:
             covariances[c], whiteners[c], log_dets[c], _ = factorisation.clipped(covariances[c], positive_scale(scale))
-        held = _joined(self.held, tuple((c, 0) for c in components))
-        return replace(self, covariances=covariances, whiteners=whiteners, log_dets=log_dets, held=held)
+        constrained = _joined(self.constrained, tuple((c, 0) for c in components))
+        return replace(self, covariances=covariances, whiteners=whiteners, log_dets=log_dets, constrained=constrained)
 
     @property
     def covariances_(self) -> Floats:
@@ -449,7 +449,7 @@ class Tied(_Matrices):
     whitener: Floats = field(default_factory=_nothing)  # (d, d)
     log_det: float = 0.0
     floored: Pairs = ()  # (−1, column)
-    held: Pairs = ()
+    constrained: Pairs = ()
     direct: bool = True
 
     sides: ClassVar[str] = "d d"
@@ -512,14 +512,14 @@ class Tied(_Matrices):
         covariances = factorisation.regularised(covariance[None], stats.reg_covar)
         whiteners, log_dets, failed = factorisation.factorise(covariances, rounding)
         floored: Pairs = ()
-        if failed[0] >= 0 and not self.held:
+        if failed[0] >= 0 and not self.constrained:
             found = factorisation.propped_average(stats, share, means, covariance)
             if found is not None:
                 (covariances[0], whiteners[0], log_dets[0]), failed[0] = found, -1
-        if failed[0] >= 0 or self.held:
+        if failed[0] >= 0 or self.constrained:
             covariances[0], whiteners[0], log_dets[0], lifted = factorisation.clipped(covariances[0], stats.unit())
             if lifted:
-                floored = ((-1, int(failed[0]) if failed[0] >= 0 else self.held[0][1]),)
+                floored = ((-1, int(failed[0]) if failed[0] >= 0 else self.constrained[0][1]),)
         return replace(
             self,
             means=means,
@@ -527,15 +527,15 @@ class Tied(_Matrices):
             whitener=whiteners[0],
             log_det=float(log_dets[0]),
             floored=floored,
-            held=self.held or floored,
+            constrained=self.constrained or floored,
         )
 
     def with_floor(self, components: Collection[int], scale: Floats) -> Self:
-        """Return the same, clipped at the floor and held above it from now on."""
+        """Return the same, clipped at the floor and kept above it from now on."""
         if not components:
             return self
         covariance, whitener, log_det, _ = factorisation.clipped(self.covariance, positive_scale(scale))
-        return replace(self, covariance=covariance, whitener=whitener, log_det=log_det, held=((-1, 0),))
+        return replace(self, covariance=covariance, whitener=whitener, log_det=log_det, constrained=((-1, 0),))
 
     @property
     def covariances_(self) -> Floats:
@@ -592,7 +592,7 @@ class _Variances(Covariance):
     means: Floats = field(default_factory=_nothing)  # (k, d)
     variances: Floats = field(default_factory=_nothing)  # (k, d) or (k,)
     floored: Pairs = ()  # (component, column), or (component, 0)
-    held: Pairs = ()
+    constrained: Pairs = ()
 
     scatter: ClassVar[int] = SCATTER_COLUMNS
 
@@ -648,7 +648,7 @@ class Diagonal(_Variances):
         variances = variances_of(stats.covariance) + stats.reg_covar
         unit = np.square(positive_scale(stats.scale))
         bad = ~(variances > rounding_of(stats.mean, positive_scale(stats.scale)))
-        for c, j in self.held:
+        for c, j in self.constrained:
             bad[c, j] |= variances[c, j] < FLOOR * unit[j]
         variances = np.where(bad, FLOOR * unit, variances)
         means = stats.mean
@@ -657,16 +657,16 @@ class Diagonal(_Variances):
             bad &= alive
             means, variances = np.where(alive, means, self.means), np.where(alive, variances, self.variances)
         floored = tuple((int(c), int(j)) for c, j in np.argwhere(bad)) if bad.any() else ()
-        held = _joined(self.held, floored)
-        return replace(self, means=means, variances=variances, floored=floored, held=held)
+        constrained = _joined(self.constrained, floored)
+        return replace(self, means=means, variances=variances, floored=floored, constrained=constrained)
 
     def with_floor(self, components: Collection[int], scale: Floats) -> Self:
-        """Return the same with the components clipped at the floor, and held above it from now on."""
+        """Return the same with the components clipped at the floor, and kept above it from now on."""
         chosen = list(components)
         variances = self.variances.copy()
         variances[chosen] = np.maximum(variances[chosen], FLOOR * np.square(positive_scale(scale)))
-        held = _joined(self.held, tuple((c, j) for c in chosen for j in range(variances.shape[1])))
-        return replace(self, variances=variances, held=held)
+        constrained = _joined(self.constrained, tuple((c, j) for c in chosen for j in range(variances.shape[1])))
+        return replace(self, variances=variances, constrained=constrained)
 
     def _log_dets(self) -> Floats:
         dets: Floats = np.log(self.variances).sum(axis=1)
@@ -729,7 +729,7 @@ class Spherical(_Isotropic, _Variances):
         variances = (variances_of(stats.covariance) + stats.reg_covar).mean(axis=1)
         unit = np.square(positive_scale(stats.scale)).mean()
         bad = ~(variances > rounding_of(stats.mean, positive_scale(stats.scale)).mean(axis=1))
-        for c, _ in self.held:
+        for c, _ in self.constrained:
             bad[c] |= variances[c] < FLOOR * unit
         variances = np.where(bad, FLOOR * unit, variances)
         means = stats.mean
@@ -738,15 +738,15 @@ class Spherical(_Isotropic, _Variances):
             means = np.where(stats.alive[:, None], means, self.means)
             variances = np.where(stats.alive, variances, self.variances)
         floored = tuple((int(c), 0) for c in np.flatnonzero(bad))
-        held = _joined(self.held, floored)
-        return replace(self, means=means, variances=variances, floored=floored, held=held)
+        constrained = _joined(self.constrained, floored)
+        return replace(self, means=means, variances=variances, floored=floored, constrained=constrained)
 
     def with_floor(self, components: Collection[int], scale: Floats) -> Self:
-        """Return the same with the components clipped at the floor, and held above it from now on."""
+        """Return the same with the components clipped at the floor, and kept above it from now on."""
         chosen = list(components)
         variances = self.variances.copy()
         variances[chosen] = np.maximum(variances[chosen], FLOOR * np.square(positive_scale(scale)).mean())
-        return replace(self, variances=variances, held=_joined(self.held, tuple((c, 0) for c in chosen)))
+        return replace(self, variances=variances, constrained=_joined(self.constrained, tuple((c, 0) for c in chosen)))
 
     def singular_without(self, reg_covar: float | Floats, variances: Floats) -> dict[int, int]:
         """Find the components that reg_covar alone keeps from being singular; the column is 0."""
@@ -767,7 +767,7 @@ class Fixed(_Isotropic):
 
     scatter: ClassVar[int] = SCATTER_NONE
     floored: ClassVar[Pairs] = ()
-    held: ClassVar[Pairs] = ()
+    constrained: ClassVar[Pairs] = ()
     free_type: ClassVar[str] = "spherical"
 
     @classmethod
@@ -820,7 +820,7 @@ class Fixed(_Isotropic):
         return np.full(len(self.means), self.variance)
 
     def singular_without(self, reg_covar: float | Floats, variances: Floats) -> dict[int, int]:
-        """Find none: ε is held."""
+        """Find none: ε is fixed."""
         return {}
 
     def change_from(self, old: Self) -> float:
@@ -862,8 +862,8 @@ def _small_variances(variances: Floats, pooled: Floats) -> dict[int, int]:
     }
 
 
-def _joined(held: Pairs, more: Pairs) -> Pairs:
-    return held if set(more) <= set(held) else tuple(sorted({*held, *more}))
+def _joined(constrained: Pairs, more: Pairs) -> Pairs:
+    return constrained if set(more) <= set(constrained) else tuple(sorted({*constrained, *more}))
 
 
 def _row_products(rows: Floats, matrix: Floats) -> Floats:

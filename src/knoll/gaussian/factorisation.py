@@ -1,4 +1,4 @@
-"""Factors of covariance matrices: Cholesky, and what takes its place where a matrix is singular, or nearly so.
+"""Factors of covariance matrices: Cholesky, and what replaces it where a matrix is singular, or nearly so.
 
 Σ = LLᵀ is kept as its whitener F = L⁻¹. A matrix that reg_covar alone keeps from being singular is factorised in
 coordinates that show its small eigenvalues (`propped`); of one that is singular the eigenvalues are clipped

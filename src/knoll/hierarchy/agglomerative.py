@@ -47,7 +47,7 @@ class AgglomerativeClustering(FitPredictMixin, ClusterMixin, ReadsGower):
         Where to cache the tree, so that another number of clusters costs a cut only.
     connectivity : array-like, sparse matrix, or callable, default=None
         A graph (n_samples, n_samples) of the rows that may merge, or a function of X that returns one. A merged cluster
-        has the neighbours of both its parts. The closest rows of unconnected parts are linked, with a warning.
+        has the neighbours of both its children. The closest rows of different components are linked, with a warning.
     compute_full_tree : "auto" or bool, default="auto"
         Whether to go on after `n_clusters` are left. Without a connectivity the tree is always whole.
     linkage : {"ward", "complete", "average", "single"}, default="ward"
@@ -89,7 +89,7 @@ class AgglomerativeClustering(FitPredictMixin, ClusterMixin, ReadsGower):
     callable, leave ties to the order of the rows; so do equal rows under a `connectivity`.
 
     All pairs of clusters that are each other's nearest merge in one round. That gives the tree of merging one pair at
-    a time, because the cost of a merged cluster to a third one is never below the lesser of its parts'. Ward's
+    a time, because the cost of a merged cluster to a third one is never below the lesser of its children's. Ward's
     searches go through a kd-tree of the means.
 
     Rows that single linkage joins at one height join at once; an `n_clusters` that divides such a tie takes them in the

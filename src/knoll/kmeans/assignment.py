@@ -85,7 +85,7 @@ def total_scatter(passes: Passes, origin: Floats) -> float:
 
 
 def exact_total_scatter(passes: Passes, origin: Floats) -> tuple[float, float]:
-    """Compute the same to some hundred bits, as the sum of two floats: for when `total_scatter` has too few."""
+    """Compute the same to about a hundred bits, as the sum of two floats: for when `total_scatter` has too few."""
     low = np.empty(1)
     high = passes.total(_exact_scatter, origin).round(low=low)
     return float(high[0]), float(low[0])

@@ -168,7 +168,7 @@ def _farthest(points: Any, weights: Floats | None, d2: Floats, k: int, threads: 
     """Return the rows of the k farthest distinct points, or of fewer if there are no more, and how many each has."""
     rows, ends = np.empty(points.shape[0], dtype=np.int64), np.empty(k, dtype=np.int64)
     if is_sparse(points):
-        if not points.has_canonical_format:  # the core walks along columns that rise
+        if not points.has_canonical_format:  # the core needs columns that rise
             points = points.copy()
             points.sum_duplicates()
         arrays = points.data, points.indices, points.indptr.astype(points.indices.dtype, copy=False), points.shape[1]

@@ -93,7 +93,7 @@ class TotalScatter:
     origin: Floats  # (d,)
     value: float
     mass: float
-    low: float | None = None  # value + low is the sum to some hundred bits; None: not computed so closely yet
+    low: float | None = None  # value + low is the sum to about a hundred bits; None: not computed so closely yet
 
     @property
     def bounded(self) -> tuple[float, float, float]:

@@ -152,7 +152,7 @@ def contingency(
            [0, 1]])
     """
     groups = _group(labels_true, labels_pred, sample_weight, noise)
-    return _expand_singles(groups) if noise == "singletons" else Contingency(*_parts(groups))
+    return _expand_singles(groups) if noise == "singletons" else Contingency(*_fields(groups))
 
 
 def tabulate(labels_true: Any, labels_pred: Any, sample_weight: Any, noise: str) -> Table:
@@ -244,13 +244,13 @@ def _sizes(codes: Ints, counts: Ints, k: int, single: int) -> tuple[Sizes, Ints]
     return Sizes(size, times), size
 
 
-def _parts(groups: _Groups) -> tuple[NDArray[Any], NDArray[Any], Ints, Ints, Ints]:
+def _fields(groups: _Groups) -> tuple[NDArray[Any], NDArray[Any], Ints, Ints, Ints]:
     return groups.row_labels, groups.col_labels, groups.rows, groups.cols, groups.counts
 
 
 def _expand_singles(groups: _Groups) -> Contingency:
     """Write out one cluster for each noise row, after the others."""
-    row_labels, col_labels, rows, cols, counts = _parts(groups)
+    row_labels, col_labels, rows, cols, counts = _fields(groups)
     single = (rows == groups.single_row) | (cols == groups.single_col)
     n_single = int(counts[single].sum())
     if n_single > _MAX_CELLS:

@@ -130,7 +130,7 @@ def _from_mode_of_others(a: Ints, b: Ints, n: int) -> Floats:
     """Return E[g(x)] where a size is above n/2 and x may hardly vary.
 
     The four cells of the table (a, n−a) x (b, n−b) deviate from their means by the same amount up to sign, so
-    we walk in the cell y of smallest mean e, where the deviation y − e is known to the last digit.
+    we start in the cell y of smallest mean e, where the deviation y − e is known to the last digit.
     """
     flip_a, flip_b = a > n - a, b > n - b
     few_a, few_b = np.where(flip_a, n - a, a), np.where(flip_b, n - b, b)

@@ -112,7 +112,7 @@ class Mixture(FitPredictMixin, DensityMixin, Estimator):
         """Run EM from a start; `before` is the lower bound that the first iteration is compared with.
 
         A clipped component leaves a state that had it below the floor, so that step may lower the likelihood. Without
-        reg_covar such a run is made again with the component held above the floor all along: then every step is the
+        reg_covar such a run is made again with the component kept above the floor all along: then every step is the
         exact maximiser among states that the one before belongs to (eq. 2.11).
         """
         while True:
@@ -124,8 +124,8 @@ class Mixture(FitPredictMixin, DensityMixin, Estimator):
     def _run_once(
         self, step: Callable[[State], tuple[State, StepReport]], state: State, restart: int, before: float
     ) -> tuple[Run[State], tuple[int, ...]]:
-        """Run EM until it settles, or a component that was not held at the start is clipped: also return those."""
-        held = _held(state)
+        """Run EM until it settles, or a component unconstrained at the start is clipped: also return those."""
+        at_start = _constrained(state)
         newest = [state]
         reports: list[StepReport] = []
 
@@ -135,7 +135,7 @@ class Mixture(FitPredictMixin, DensityMixin, Estimator):
             return newest[0], report
 
         def clipped(state: State) -> tuple[int, ...]:
-            return tuple(sorted({c for c, _ in _held(state) - held}))
+            return tuple(sorted({c for c, _ in _constrained(state) - at_start}))
 
         def settled(reports: list[StepReport]) -> bool:
             if self.reg_covar == 0 and clipped(newest[0]):
@@ -387,8 +387,8 @@ class Mixture(FitPredictMixin, DensityMixin, Estimator):
         return np.sort(chosen).astype(np.int64), seed, generator
 
 
-def _held(state: Any) -> set[tuple[int, int]]:
-    return set() if state.covariance is None else set(state.covariance.held)
+def _constrained(state: Any) -> set[tuple[int, int]]:
+    return set() if state.covariance is None else set(state.covariance.constrained)
 
 
 def normal_rows(shape: Any, means: Floats, factors: Floats, components: Ints, seed: int, threads: int) -> Floats:

@@ -38,7 +38,7 @@ _NEAR = 9.0
 
 Shares = Callable[[], Iterable[tuple[Block, Floats]]]  # a pass over rows with their responsibilities (m, k)
 
-_ROWS = 16 * _core.GRAIN  # at a time, where something is held for each row and component
+_ROWS = 16 * _core.GRAIN  # at a time, where something is stored for each row and component
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Centering:
     def of(cls, pooled: GaussianState, least: float = 0.0, origin: Floats | None = None) -> Centering:
         """Put the origin into the data's mean, and choose the power of two that brings its deviation near 1.
 
-        `least` is the smallest standard deviation that may become 1; `origin` (d,) takes the place of the mean.
+        `least` is the smallest standard deviation that may become 1; `origin` (d,) replaces the mean.
         """
         largest = float(np.sqrt(pooled.variances.max(initial=0.0)))
         unit = max(largest, least)
@@ -272,14 +272,14 @@ def finish(
     state: MixtureState,
     *,
     reg_covar: float | Floats = 0.0,
-    hold_weights: bool = False,
+    fix_weights: bool = False,
     shares: Shares | None = None,
 ) -> tuple[MixtureState, StepReport]:
     """Take the M step: π, μ and Σ about the new μ (eq. 2.7–2.9).
 
     The report's objective is the log-likelihood per unit of weight of the state that went in (nan after fixed labels
     or responsibilities), `changed` the largest change of a parameter: of π, of a mean in standard deviations, of a
-    covariance relative to its variances. A dead component keeps μ and Σ and has π = 0. `hold_weights` keeps π.
+    covariance relative to its variances. A dead component keeps μ and Σ and has π = 0. `fix_weights` keeps π.
     `shares` starts a pass over the same rows and responsibilities, for covariances that reg_covar alone keeps from
     being singular.
     """
@@ -289,7 +289,7 @@ def finish(
         def covariances_in(components: list[int], means: Floats, axes: Floats) -> Floats:
             return _sums_in_axes(shares(), _Axes(state.centering, components, means, axes), 1).covariances()
 
-    return _finish(_moments(stats, state), stats, state, reg_covar, hold_weights, 1, covariances_in)
+    return _finish(_moments(stats, state), stats, state, reg_covar, fix_weights, 1, covariances_in)
 
 
 def recentred(stats: MixtureSums, state: MixtureState) -> MixtureState | None:
@@ -487,7 +487,7 @@ def _finish(
     stats: MixtureSums,
     state: MixtureState,
     reg_covar: float | Floats,
-    hold_weights: bool,
+    fix_weights: bool,
     threads: int,
     covariances_in: Callable[[list[int], Floats, Floats], Floats] | None,
 ) -> tuple[MixtureState, StepReport]:
@@ -511,10 +511,10 @@ def _finish(
             )
         )
     weights, noise = state.weights, state.noise
-    if not hold_weights and stats.expected:
+    if not fix_weights and stats.expected:
         weights = np.minimum(moments.mass / moments.total, 1.0)  # eq. 2.9; each sum is rounded, so a share may pass 1
         noise = None if noise is None else replace(noise, weight=min(moments.noise / moments.total, 1.0))
-    elif not hold_weights:
+    elif not fix_weights:
         weights = moments.mass * ((1.0 if noise is None else 1.0 - noise.weight) / moments.mass.sum())
     shape = shape.prepared(direct=noise is not None)
     objective = moments.likelihood / moments.total + centering.shift if stats.expected else np.nan

@@ -34,7 +34,7 @@ from knoll.mixture.init import Start, check_initial
 from knoll.mixture.preprocess import MixtureRows, summarize, summarize_blocks
 from knoll.validation import Choice, Flag, Number, check_points, check_weights, draw_seed, is_lazy
 
-_ROWS = 16 * _core.GRAIN  # at a time, where something is held for each row and component
+_ROWS = 16 * _core.GRAIN  # at a time, where something is stored for each row and component
 _DIFFERENT = 400  # powers of two between lengths whose squares no one unit has
 _LOSSY = 2.0**10  # beside a difference so many times as large, values lose three digits
 _NARROW = 2.0**26  # a component so much narrower than its distance from the origin: 2⁻⁵³ of that is half its digits
@@ -57,7 +57,7 @@ class GaussianMixture(Mixture):
     n_components : int, default=1
         k, the number of Gaussians.
     covariance_type : {"full", "tied", "diag", "spherical", "fixed"}, default="full"
-        Every Σ_c free; one Σ for all; diagonal; a multiple of I; or held at `fixed_variance` times I.
+        Every Σ_c free; one Σ for all; diagonal; a multiple of I; or fixed at `fixed_variance` times I.
     tol : float, default=1e-3
         The loop ends when an iteration changes less than this: see `stop`.
     reg_covar : float, default=1e-6
@@ -113,7 +113,7 @@ class GaussianMixture(Mixture):
     covariance_type_ : str
         The `covariance_type` it was fitted with: what the arrays mean, whatever the parameter is set to since.
     fixed_variance_ : float or None
-        The ε that was held; None unless that is "fixed". Where squared distances between rows over it would leave
+        The ε of the fit; None unless that is "fixed". Where squared distances between rows over it would leave
         float64, `precisions_cholesky_` and the methods have the least one over which they do not.
     labels_ : ndarray of shape (n_samples,)
         The component of each row, −1 for noise; what `predict` answers. Not set by `fit_blocks`.
@@ -148,8 +148,8 @@ class GaussianMixture(Mixture):
     -----
     A component that collapses (onto duplicates, a constant column, too few points) is no error: reg_covar keeps its
     covariance from being singular. Where that is 0, or negligible beside the data, its eigenvalues are clipped at 1e-6
-    of the pooled variances, and held above that from then on. A CollapsedComponentWarning names it. With `reg_covar=0`
-    the run is made again with the component held from the start, so that the likelihood never falls.
+    of the pooled variances, and kept above that from then on. A CollapsedComponentWarning names it. With `reg_covar=0`
+    the run is made again with the component clipped from the start, so that the likelihood never falls.
 
     Examples
     --------
@@ -315,7 +315,7 @@ class GaussianMixture(Mixture):
         if shape.free_type is not None and self.fixed_variance is None:
             raise InvalidParameter(
                 f"GaussianMixture: covariance_type={self.covariance_type!r} needs fixed_variance, the variance ε > 0 "
-                "that is held."
+                "that is fixed."
             )
         if shape.free_type is None and self.fixed_variance is not None:
             raise InvalidParameter(
@@ -327,12 +327,12 @@ class GaussianMixture(Mixture):
                 f"GaussianMixture: precisions_init means nothing with covariance_type={self.covariance_type!r}. "
                 "Give fixed_variance alone."
             )
-        held = self.reg_covar if self.fixed_variance is None else self.fixed_variance
+        variance = self.reg_covar if self.fixed_variance is None else self.fixed_variance
         box = self.noise is not False
         return {
             "estimator": self,
             "box": box,
-            "unit": math.sqrt(held),
+            "unit": math.sqrt(variance),
             "one_unit": shape.isotropic,
             "matrix": shape.pooled_matrix,
             "threads": self._threads(),
@@ -394,7 +394,7 @@ class GaussianMixture(Mixture):
             means = np.where(inside, np.clip(means, *rows.box), means)
         self.weights_ = state.weights.astype(dtype)
         self._keep_gaussians(state.covariance, means, exponents, dtype)
-        if self.fixed_variance is not None:  # what was held, not what two changes of units made of it
+        if self.fixed_variance is not None:  # the requested value, not what two changes of units made of it
             with np.errstate(over="ignore", under="ignore"):
                 self.covariances_ = cast_in_range(np.full(self.n_components, float(self.fixed_variance)), dtype)
         self._forget_scaled()
@@ -502,7 +502,7 @@ class GaussianMixture(Mixture):
 
     def _log_best(self, rows: NDArray[Any]) -> Floats:
         (scaling, state), threads, best = self._model(), self._threads(), np.empty(len(rows))
-        for begin in range(0, len(rows), _ROWS):  # (n, k) is never held
+        for begin in range(0, len(rows), _ROWS):  # (n, k) is never stored
             chunk = slice(begin, begin + _ROWS)
             best[chunk] = em.log_joint(scaling.down(rows[chunk]), state, threads).max(axis=1)
         if state.noise is not None and state.noise.weight > 0:
@@ -528,11 +528,11 @@ class GaussianMixture(Mixture):
         widths = 1.0 / fitted_shape(self).diagonals(factors)
         centering = _own_centering(weights, means, np.broadcast_to(widths, means.shape))
         least = 0.0
-        if self.fixed_variance_ is not None:  # the factor knows what was held where fixed_variance_ was too narrow
+        if self.fixed_variance_ is not None:  # the factor has the variance where fixed_variance_ was too narrow
             rounding = 2.0**-20 if self.precisions_cholesky_.dtype == np.float32 else 2.0**-40
             with np.errstate(over="ignore", divide="ignore"):
-                held = float(np.square(centering.scale / factors.max()))
-            least = held * (1 - rounding) if math.isfinite(held) else 0.0
+                variance = float(np.square(centering.scale / factors.max()))
+            least = variance * (1 - rounding) if math.isfinite(variance) else 0.0
         return scaling, self._state_in(centering, scaling, means, factors, self.fixed_variance_, least)
 
     def _warm_state(self, rows: MixtureRows) -> MixtureState:

@@ -28,7 +28,7 @@ from knoll.mixture.em import MixtureState, Noise
 from knoll.mixture.preprocess import MixtureRows
 from knoll.validation import refuse_masked
 
-_ROWS = 16 * _core.GRAIN  # at a time, where something is held for each row and component
+_ROWS = 16 * _core.GRAIN  # at a time, where something is stored for each row and component
 _START = 3  # purpose of the random numbers of a start, numbered as in the core
 _STEEPEST = 2.0**900  # precisions beyond this, or below its inverse, have no inverse with all its digits
 

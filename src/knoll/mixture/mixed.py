@@ -511,9 +511,9 @@ class MixedMixture(Mixture, MixedEstimator):
             if chosen.all():
                 fill(rows, **out)
             elif chosen.any():
-                part = {name: array[chosen] for name, array in out.items()}
-                fill(rows.rows(chosen), **part)
-                for name, array in part.items():
+                chunk = {name: array[chosen] for name, array in out.items()}
+                fill(rows.rows(chosen), **chunk)
+                for name, array in chunk.items():
                     out[name][chosen] = array
 
     def _expect_gaussian(self, table: MixedTable, **out: NDArray[Any]) -> None:

@@ -60,8 +60,8 @@ def level_shares(rows: MixedRows) -> Floats:
 
 def level_order(offsets: Ints, sizes: Ints, columns: Ints) -> Ints:
     """Return the numbers of all levels, column by column in another order of the columns."""
-    parts = [np.arange(offsets[j], offsets[j] + sizes[j]) for j in columns]
-    return np.concatenate(parts).astype(np.int64) if parts else np.zeros(0, dtype=np.int64)
+    ranges = [np.arange(offsets[j], offsets[j] + sizes[j]) for j in columns]
+    return np.concatenate(ranges).astype(np.int64) if ranges else np.zeros(0, dtype=np.int64)
 
 
 def draw_levels(levels: NDArray[Any], theta: Floats, components: Ints, draws: Floats) -> NDArray[Any]:

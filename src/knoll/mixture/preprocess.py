@@ -29,7 +29,7 @@ from knoll.validation import refuse_not_finite
 
 States = tuple[steps.GaussianState, ...]  # of groups of columns
 
-SAMPLE = 20_000  # distinct rows of blocks from which a start by name is drawn, where `init_size` does not say
+SAMPLE = 20_000  # distinct rows of blocks from which a start by name is drawn, without `init_size`
 _EXTREME = 200  # deviations beyond 2^±200 are scaled: what is made of their squares would lose digits, or overflow
 # A weight below this share of the largest is 0. A row of weight w is at most w^−½ standard deviations from the mean, so
 # that with this bound the squares of all rows are numbers.
@@ -86,7 +86,7 @@ def summarize(
 ) -> MixtureRows:
     """Summarize one array: its pooled moments show whether every value is finite, and how large they are.
 
-    `unit` is a length that must stay a number when the values are scaled, such as the root of a variance that is held.
+    `unit` is a length that must stay a number when the values are scaled, such as the root of a fixed variance.
     With `one_unit` the columns share one power of two: their variances are compared with each other. Without `matrix`
     the pooled covariance is known by its variances only, which cost no d² sums. A start by name is drawn from at most
     `init_size` distinct rows, where that is not None.

@@ -1,4 +1,4 @@
-"""The classes that a model file may hold: a file names one of these, and nothing is ever imported at its word."""
+"""The classes that a model file may hold: a file names one of these, and nothing else is imported."""
 
 from __future__ import annotations
 

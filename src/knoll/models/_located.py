@@ -44,10 +44,10 @@ def chosen_scale(scale: str, schema: Schema) -> str:
 
 
 def with_one_factor(
-    columns: Sequence[Floats], spread: Sequence[float], positions: Sequence[Position], count: int, scale: str
+    columns: Sequence[Floats], deviations: Sequence[float], positions: Sequence[Position], count: int, scale: str
 ) -> tuple[float, ...]:
     """Scale the coordinates of a position by one factor: the root mean square of what two columns are divided by."""
-    out = list(spread)
+    out = list(deviations)
     if scale in ("none", "common"):
         return tuple(out)
     for each in positions:

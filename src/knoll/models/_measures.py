@@ -10,7 +10,7 @@ import numpy as np
 from knoll._common.rescale import near_one, times_power
 from knoll._typing import Floats
 
-__all__ = ["common_spread", "comparable", "measured"]
+__all__ = ["common_deviation", "comparable", "measured"]
 
 _FEW = 3  # columns up to which a common factor is considered,
 _ALIKE = 5.0  # if no standard deviation is more than this many times another one
@@ -22,13 +22,13 @@ def measured(
 ) -> tuple[str, tuple[float, ...], tuple[float, ...], tuple[float, ...]]:
     """Return the scale that "auto" becomes, and centres, scales and medians of the columns."""
     measured = [_measures(column, scale) for column in columns]
-    center, spread, fill = zip(*measured) if measured else ((), (), ())
-    varying = np.array(spread)[[bool((column != column[:1]).any()) for column in columns]] if spread else np.zeros(0)
+    center, scales, fill = zip(*measured) if measured else ((), (), ())
+    varying = np.array(scales)[[bool((column != column[:1]).any()) for column in columns]] if scales else np.zeros(0)
     if scale == "auto":
-        scale = "common" if comparable(varying, len(spread)) else "standard"
+        scale = "common" if comparable(varying, len(scales)) else "standard"
     if scale == "common":
-        spread = (common_spread(varying, len(spread)),) * len(spread)
-    return scale, center, spread, fill
+        scales = (common_deviation(varying, len(scales)),) * len(scales)
+    return scale, center, scales, fill
 
 
 def comparable(varying: Floats, count: int) -> bool:
@@ -36,7 +36,7 @@ def comparable(varying: Floats, count: int) -> bool:
     return count <= _FEW and (not len(varying) or bool(varying.max() / _ALIKE <= varying.min()))
 
 
-def common_spread(varying: Floats, count: int) -> float:
+def common_deviation(varying: Floats, count: int) -> float:
     """Return the root mean square of the standard deviations; a constant column has 0."""
     if not len(varying):
         return 1.0
@@ -52,13 +52,13 @@ def _measures(column: Floats, scale: str) -> tuple[float, float, float]:
     if scale == "none":
         return 0.0, 1.0, median
     center = math.fsum(values.tolist()) / len(values)
-    spread = math.sqrt(math.fsum(np.square(values - center).tolist()) / len(values))
+    width = math.sqrt(math.fsum(np.square(values - center).tolist()) / len(values))
     if scale == "robust":
         low, center, high = (float(x) for x in np.quantile(values, [0.25, 0.5, 0.75]))
-        spread = high - low or spread  # half of the rows may have one value, and the others still differ
-    if spread < 1e-14 * abs(center) or spread == 0.0:  # rounding error of a constant column
-        spread = 0.0
+        width = high - low or width  # half of the rows may have one value, and the others still differ
+    if width < 1e-14 * abs(center) or width == 0.0:  # rounding error of a constant column
+        width = 0.0
     if (values == values[0]).all():  # the mean may be one rounding away
-        center, spread = float(values[0]), 0.0
-    spread = min(float(times_power(spread, exponent)), _MOST)  # quartiles may be farther apart than the largest number
-    return float(times_power(center, exponent)), spread or 1.0, median
+        center, width = float(values[0]), 0.0
+    width = min(float(times_power(width, exponent)), _MOST)  # quartiles may be farther apart than the largest number
+    return float(times_power(center, exponent)), width or 1.0, median

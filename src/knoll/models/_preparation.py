@@ -23,7 +23,7 @@ from knoll.models._located import chosen_scale, located, of_length_one, with_one
 from knoll.models._measures import measured
 from knoll.tables.frames import is_frame
 from knoll.tables.missing import MissingValues
-from knoll.tables.mixed import block_fill, block_spread
+from knoll.tables.mixed import block_deviation, block_fill
 from knoll.tables.positions import Position
 from knoll.tables.schema import Column, Schema
 from knoll.tables.scores import category_units, influences, score_loadings
@@ -50,7 +50,7 @@ class Preparation:
         `fit` also takes "auto": "common" for up to three columns whose standard deviations differ by at most a factor
         of 5, and where all columns are positions, else "standard".
     missing : {"error", "drop", "median", "model"}
-        How missing values were treated; "model": they stay, and `encoding` says what becomes of them.
+        How missing values were treated; "model": they stay, and `encoding` defines what becomes of them.
     center, spread : tuple of float
         What is subtracted, and what is divided by: of each column; of positions on a sphere a third number each follows
         those of the numeric columns.
@@ -149,7 +149,7 @@ class Preparation:
             indicators = points[:, block]
             width = indicators.shape[1]
             center += [0.0] * width if scale == "none" else indicators.mean(axis=0).tolist()
-            spread += [1.0 if scale == "none" else block_spread(indicators)] * width
+            spread += [1.0 if scale == "none" else block_deviation(indicators)] * width
             fill += block_fill(indicators).tolist()
         return cls(
             schema.encoded, scale, missing, tuple(center), tuple(spread), tuple(fill), schema, positions=positions
@@ -161,7 +161,7 @@ class Preparation:
         if schema is None or len(schema.positions) != 1 or len(schema.used) != 2:
             raise BadData(
                 "metric='haversine' takes a table with a latitude and a longitude, in degrees, and nothing else. "
-                "Choose them with --columns lat,lon, or say which they are: --types a=latitude,b=longitude."
+                "Choose them with --columns lat,lon, or by type: --types a=latitude,b=longitude."
             )
         schema = schema.only_used()
         position = replace(schema.positions[0], form="radians")
@@ -254,7 +254,7 @@ class Preparation:
         return self.positions[0] if len(self.columns) == 2 and self.positions else None
 
     def notes(self) -> tuple[str, ...]:
-        """Say what was made of latitude and longitude, and of the lengths of rows."""
+        """Report what was made of latitude and longitude, and of the lengths of rows."""
         if self.unit_rows:
             return ("Distances are those of directions: rows are divided by their lengths (cosine).",)
         return tuple(each.text(self.columns) for each in self.positions)

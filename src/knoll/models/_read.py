@@ -1,4 +1,4 @@
-"""A file becomes a fitted estimator again; whatever the file says, nothing is run and nothing large is allocated."""
+"""A file becomes a fitted estimator again; whatever it contains, no code is run and nothing large allocated."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Model(NamedTuple):
     estimator : estimator
         The fitted estimator; a `Relabeled` one where its labels stand for other clusters.
     preparation : Preparation or None
-        What was done to its data; None where the file does not say.
+        What was done to its data; None where the file has none.
     """
 
     estimator: Any
@@ -340,7 +340,7 @@ def _preparation(header: dict[str, Any]) -> Preparation | None:
 
 
 def _clusters(header: dict[str, Any]) -> tuple[int, ...] | None:
-    """Return the clusters as the header lists them; whether they fit the estimator is for `read` to say."""
+    """Return the clusters as the header lists them; `read` decides whether they fit the estimator."""
     return tuple(clusters_of(header["relabeling"])) if "relabeling" in header else None
 
 
@@ -349,16 +349,16 @@ def _version(header: dict[str, Any], *, strict: bool = True) -> str:
     if isinstance(version, str) and len(version) < 40:
         return version
     if strict:
-        raise Damage("its header does not say which knoll wrote it")
+        raise Damage("its header does not name the knoll that wrote it")
     return ""
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d{1,9}", version)[:3])
+    return tuple(int(number) for number in re.findall(r"\d{1,9}", version)[:3])
 
 
 def _reason(error: ModelFileError) -> str:
-    """Take the middle out of a message that says that a state is damaged and to save it again."""
+    """Take the middle out of a message that a state is damaged, and to save it again."""
     found = re.search(r"is damaged: (.*)\. Save the model again\.$", str(error), re.DOTALL)
     return found[1] if found else str(error)
 

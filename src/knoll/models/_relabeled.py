@@ -50,7 +50,7 @@ class Relabeled:
         if len(self.clusters) != count:
             raise InvalidParameter(f"clusters must have one number for each of {count} labels, got {clusters!r:.60}.")
         if min(self.clusters, default=0) < 0 or len(set(self.clusters)) != self.n_clusters:
-            # so n_clusters <= count: a file cannot ask for more columns of predict_proba than it has labels
+            # so n_clusters <= count: a file cannot request more columns of predict_proba than it has labels
             raise InvalidParameter(f"clusters must be numbered from 0 without a gap, got {clusters!r:.60}.")
 
     def __repr__(self) -> str:

@@ -14,7 +14,7 @@ from knoll._common.passes import Passes, Run
 from knoll._common.rescale import exponents_of, times_power
 from knoll._typing import Floats, Ints
 from knoll.exceptions import InvalidParameter
-from knoll.models._measures import common_spread, comparable
+from knoll.models._measures import common_deviation, comparable
 from knoll.models._preparation import Preparation
 
 __all__ = ["prepare_blocks"]
@@ -59,16 +59,16 @@ def prepare_blocks(passes: Passes, columns: tuple[str, ...], scale: str) -> Prep
     exponents = exponents_of(np.maximum(np.abs(ends.low), np.abs(ends.high)))
     center = passes.total(_sums, _About(exponents)).round() / ends.rows
     squares = passes.total(_sums, _About(exponents, center)).round() / ends.rows
-    spread = np.array([math.sqrt(each) for each in squares.tolist()])
-    spread[spread < 1e-14 * np.abs(center)] = 0.0  # rounding error of a constant column
+    scales = np.array([math.sqrt(each) for each in squares.tolist()])
+    scales[scales < 1e-14 * np.abs(center)] = 0.0  # rounding error of a constant column
     constant = ends.low == ends.high
-    spread[constant], center[constant] = 0.0, times_power(ends.low, -exponents)[constant]
-    spread = np.minimum(times_power(spread, exponents), _MOST)
-    spread[spread == 0] = 1.0
-    varying = spread[~constant]
+    scales[constant], center[constant] = 0.0, times_power(ends.low, -exponents)[constant]
+    scales = np.minimum(times_power(scales, exponents), _MOST)
+    scales[scales == 0] = 1.0
+    varying = scales[~constant]
     if scale == "auto":
         scale = "common" if comparable(varying, d) else "standard"
-    deviations = (common_spread(varying, d),) * d if scale == "common" else tuple(spread.tolist())
+    deviations = (common_deviation(varying, d),) * d if scale == "common" else tuple(scales.tolist())
     means = tuple(times_power(center, exponents).tolist())
     return Preparation(columns, scale, "error", means, deviations, means)
 

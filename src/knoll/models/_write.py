@@ -38,7 +38,7 @@ from knoll.models._relabeled import Relabeled, bare
 
 _CHUNK = 1 << 24  # bytes
 _SECONDS = "fitted.history_.seconds"  # of the clock: written as zeros, so that equal fits make equal files
-_NO_DISK = (None, errno.EINVAL, errno.ENOTSUP)  # what a pipe or a buffer says to fsync
+_NO_DISK = (None, errno.EINVAL, errno.ENOTSUP)  # what fsync of a pipe or a buffer raises
 
 
 def save(model: Any, path: str | os.PathLike[str], *, preparation: Preparation | None = None) -> None:
@@ -138,7 +138,7 @@ def _packed(model: Any, preparation: Preparation | None) -> _Packed:
 
 
 def _major(relabeled: Relabeled | None, preparation: Preparation | None) -> int:
-    """Return the earliest version whose readers do all that the file asks for."""
+    """Return the earliest version whose readers support all that the file has."""
     if preparation is not None and (preparation.positions or preparation.unit_rows):
         return LOCATED
     if preparation is not None and preparation.schema is not None:

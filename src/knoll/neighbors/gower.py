@@ -53,14 +53,14 @@ class ReadsGower(Estimator):
 
     def _fit_gower(self, X: Any, sample_weight: ArrayLike | None) -> Floats:
         """Read the rows of a fit, and keep what later rows are read by."""
-        rows, self.gower_columns_ = read_gower(X, self._given_params(), estimator=self, sample_weight=sample_weight)
+        rows, self.gower_columns_ = read_gower(X, self._gower_options(), estimator=self, sample_weight=sample_weight)
         return rows
 
     def _is_gower(self) -> bool:
         metric = getattr(self, self._gower_parameters[0])
         return isinstance(metric, str) and metric == "gower"
 
-    def _given_params(self) -> dict[str, Any] | None:
+    def _gower_options(self) -> dict[str, Any] | None:
         params: dict[str, Any] | None = getattr(self, self._gower_parameters[1])
         return params
 
@@ -68,12 +68,12 @@ class ReadsGower(Estimator):
         """Check X and return its shape."""
         if not self._is_gower():
             return super()._shape_of(X)
-        n, d = read_gower(X, self._given_params())[0].shape
+        n, d = read_gower(X, self._gower_options())[0].shape
         return n, d
 
     def _core_params(self) -> dict[str, Any] | None:
         """Return metric_params as searches take them."""
-        return {GOWER_COLUMNS: self.gower_columns_["weights"]} if self._is_gower() else self._given_params()
+        return {GOWER_COLUMNS: self.gower_columns_["weights"]} if self._is_gower() else self._gower_options()
 
     def _gower_similarities(self, X: Any, Y: Any) -> Floats:
         """Return 1 − d of rows as they were read, (n, m); 0 of rows farther apart than 1, which are not of the fit."""
@@ -176,8 +176,8 @@ def read_gower(
     table = table.without_absent(None if weights is None else np.abs(weights))
     present = table.numeric if weights is None else table.numeric[weights != 0]
     lows, ranges = _extents(present)
-    if (given := options.get("ranges")) is not None:
-        ranges = _positive(given, "ranges", ~is_categorical, owner)[~is_categorical]
+    if (own_ranges := options.get("ranges")) is not None:
+        ranges = _positive(own_ranges, "ranges", ~is_categorical, owner)[~is_categorical]
     columns = {
         "is_categorical": is_categorical,
         "categories": table.levels,
@@ -246,8 +246,8 @@ def _positive(values: Any, name: str, read: Bools, owner: str) -> Floats:
     return found
 
 
-def _signed_weights(given: Any, is_categorical: Bools, owner: str) -> Floats:
+def _signed_weights(factors: Any, is_categorical: Bools, owner: str) -> Floats:
     every = np.ones(len(is_categorical), dtype=np.bool_)
-    weights = np.ones(len(every)) if given is None else _positive(given, "weights", every, owner)
+    weights = np.ones(len(every)) if factors is None else _positive(factors, "weights", every, owner)
     weights = np.maximum(times_power(weights, -exponent_of(weights)), _TINY)  # their sums stay within float64
     return np.where(is_categorical, -weights, weights)

@@ -166,7 +166,7 @@ def _ones(pairs: list[tuple[NDArray[Any], NDArray[Any]]], shape: tuple[int, int]
     return scipy.sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=shape)
 
 
-def given_links(distances: Any, k: int, radius: Floats | None, owner: str) -> tuple[Any, Floats]:
+def precomputed_links(distances: Any, k: int, radius: Floats | None, owner: str) -> tuple[Any, Floats]:
     """Read neighbours from a matrix of distances: the k smallest entries of each row, and all that tie.
 
     What a sparse matrix does not store is too far; in a dense one a zero is a distance like any other.

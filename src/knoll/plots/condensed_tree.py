@@ -27,7 +27,7 @@ def condensed_tree(model: Any, ax: Axes | None = None, *, min_cluster_size: floa
 
     Clusters that were taken have the colours of `plots.scatter(X, labels)`, and all above them is grey. The time does
     not depend on the number of rows: widths are computed at a few hundred heights, and clusters narrower than a
-    thousandth of the picture are part of those around them.
+    thousandth of the picture are drawn with those around them.
 
     Parameters
     ----------

@@ -28,7 +28,7 @@ def reachability(model: Any, ax: Axes | None = None, *, eps: float | None = None
     Parameters
     ----------
     model : fitted DensityTree, HDBSCAN or OPTICS
-        Of a tree, rows that are neighbours in the plot meet at the height of the bar between them, whatever the order
+        Of a tree, rows that are neighbours in the plot merge at the height of the bar between them, whatever the order
         of the rows of X. Of OPTICS, heights are its reachabilities, which depend on that order.
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.

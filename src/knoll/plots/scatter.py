@@ -25,7 +25,7 @@ def scatter(
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
-        The points. With more than two columns their two leading principal axes are drawn, and the axes say so.
+        The points. With more than two columns their two leading principal axes are drawn, and the axes name them.
     labels : array-like of shape (n_samples,), optional
         Cluster of each point; all points are blue without it.
     ax : matplotlib Axes, optional

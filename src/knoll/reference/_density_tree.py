@@ -24,7 +24,7 @@ class DensityTreeState(NamedTuple):
 def density_tree(X: ArrayLike, min_pts: int) -> Iterator[DensityTreeState]:
     """All components of {m ≤ h}, m(x, y) = max(c(x), c(y), ‖x − y‖), from the lowest height to the highest.
 
-    Components that meet at one height are joined at once, however many there are.
+    Components that merge at one height are joined at once, however many there are.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def density_tree(X: ArrayLike, min_pts: int) -> Iterator[DensityTreeState]:
     Yields
     ------
     DensityTreeState
-        At each height at which components meet.
+        At each height at which components merge.
 
     Examples
     --------

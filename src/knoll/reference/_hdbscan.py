@@ -97,6 +97,7 @@ def _labels(X: Floats, parent: Ints, cluster: Ints, chosen: Bools) -> Ints:
     for c in range(1, len(parent)):
         up = outermost[parent[c]]
         outermost[c] = up if up >= 0 else c if chosen[c] else -1
-    held = outermost[cluster]
-    order = sorted(set(held.tolist()) - {-1}, key=lambda c: (-int((held == c).sum()), min(X[held == c].tolist())))
-    return np.array([order.index(c) if c >= 0 else -1 for c in held.tolist()])
+    assigned = outermost[cluster]
+    found = set(assigned.tolist()) - {-1}
+    order = sorted(found, key=lambda c: (-int((assigned == c).sum()), min(X[assigned == c].tolist())))
+    return np.array([order.index(c) if c >= 0 else -1 for c in assigned.tolist()])

@@ -79,7 +79,7 @@ def joins(bars: Floats) -> Iterator[tuple[float, int, int, int]]:
 
 
 def split_sizes(order: Ints, bars: Floats) -> list[list[int]]:
-    """Return the sizes of all components that meet at each node of the tree."""
+    """Return the sizes of all components that merge at each node of the tree."""
     found: dict[tuple[float, int], list[int]] = {}  # (height, first position) → sizes; a node absorbs those before it
     for height, a, middle, b in joins(bars):
         left = found.pop((height, a), [middle - a])

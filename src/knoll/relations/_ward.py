@@ -61,6 +61,6 @@ def cluster_means(X: Floats, labels: Ints) -> Floats:
     return np.stack([np.bincount(labels, column) for column in X.T], axis=1) / counts[:, None]
 
 
-def some_counts(n: int, most: int) -> list[int]:
+def spaced_counts(n: int, most: int) -> list[int]:
     """Return numbers of clusters from 1 to n, spread evenly on a logarithmic scale."""
     return np.unique(np.geomspace(1, n, min(most, n)).round().astype(int)).tolist()

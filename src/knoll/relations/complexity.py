@@ -68,7 +68,7 @@ class ComplexityTable(Relation):
     source: ClassVar = "the paper's complexities"
     target: ClassVar = "counted evaluations"
     statement: ClassVar = (
-        "The reference evaluates as many distances and kernels as the table of complexities says, once that has the "
+        "The reference evaluates as many distances and kernels as the table of complexities lists, once that has the "
         "iterations of an eigensolver and the rounds of DBSCAN's climb; the fast path evaluates no more."
     )
     formula: ClassVar = "EM-GMM, k-means: nkT;  spectral: n², or n²T_eig without a matrix;  DBSCAN: n²;  climbs: n²T"

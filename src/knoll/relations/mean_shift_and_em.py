@@ -43,8 +43,8 @@ class MeanShiftIsEM(Relation):
         paths = density.paths(np.ascontiguousarray(X[rows]), _STEPS)
         fall = max(0.0, *(float(-np.diff(_log_density(X, path, eps)).min(initial=0.0)) for path in paths))
         before, after = (np.concatenate([path[s] for path in paths]) for s in (slice(None, -1), slice(1, None)))
-        some = np.unique(np.linspace(0, len(before) - 1, min(_POSITIONS, len(before))).astype(np.int64))
-        apart = np.abs(_em_step(X, before[some], eps) - after[some]).max()
+        compared = np.unique(np.linspace(0, len(before) - 1, min(_POSITIONS, len(before))).astype(np.int64))
+        apart = np.abs(_em_step(X, before[compared], eps) - after[compared]).max()
         unit = max(eps, float(np.abs(X).max()))
         return self._certificate(
             checks=(
@@ -53,7 +53,7 @@ class MeanShiftIsEM(Relation):
                       1e-12 + 1e-15 * len(X)),
                 Check("fall of the log-density in a step", fall, 1e-12),
             ),
-            numbers={"ε": eps, "paths": len(paths), "steps": len(before), "steps compared": len(some),
+            numbers={"ε": eps, "paths": len(paths), "steps": len(before), "steps compared": len(compared),
                      "rate at the end of the slowest path": max(_rate(path) for path in paths)},
             notes=("With the flat kernel a step need not be EM's; mean-shift-ascent has its law.",),
         )  # fmt: skip

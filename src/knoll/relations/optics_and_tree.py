@@ -18,16 +18,16 @@ from knoll.relations.relation import Relation
 
 
 class OPTICSIsPrim(Relation):
-    """The bars of the reachability plot are the weights of the minimum spanning tree, in the order of Prim's walk."""
+    """The bars of the reachability plot are the weights of the minimum spanning tree, in Prim's order."""
 
     name: ClassVar = "optics-is-prim"
     source: ClassVar = "OPTICS"
     target: ClassVar = "density tree"
     statement: ClassVar = (
-        "OPTICS with the symmetric reachability m walks like Prim's algorithm: its bars are the weights of a minimum "
+        "OPTICS with the symmetric reachability m is Prim's algorithm: its bars are the weights of a minimum "
         "spanning tree, and the largest bar between two rows is the height at which the tree joins them."
     )
-    formula: ClassVar = "u(x_i, x_j) = max of the bars at i+1 … j, in the order of the walk"
+    formula: ClassVar = "u(x_i, x_j) = max of the bars at i+1 … j, in the order of OPTICS"
     most_rows: ClassVar = 2_000
     _defaults: ClassVar = {"eps": None, "min_samples": None}
 
@@ -35,11 +35,11 @@ class OPTICSIsPrim(Relation):
         eps, level = density_scale(X, parameters["eps"], parameters["min_samples"])
         m = mutual_reachability(X, level)
         with quiet():  # the second smallest entry of a row of m is at most all others, so max(c(p), m) is m
-            walk = OPTICS(min_samples=2, metric="precomputed", cluster_method="dbscan").fit(m)
-        bars = walk.reachability_[walk.ordering_]
+            model = OPTICS(min_samples=2, metric="precomputed", cluster_method="dbscan").fit(m)
+        bars = model.reachability_[model.ordering_]
         tree = DensityTree(level).fit(X)
         weights = int((np.sort(bars) != np.sort(tree.bars_)).sum())
-        between = heights_between(walk.ordering_, bars)
+        between = heights_between(model.ordering_, bars)
         pairs = int((between != single_linkage_heights(m)).sum()) // 2
         return self._certificate(
             checks=(

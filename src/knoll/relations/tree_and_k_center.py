@@ -11,7 +11,7 @@ from knoll.density.dbscan import DBSCAN
 from knoll.density.tree import DensityTree
 from knoll.relations._common import quiet
 from knoll.relations._tree import distinct_tree, level_of, radii
-from knoll.relations._ward import some_counts
+from knoll.relations._ward import spaced_counts
 from knoll.relations.certificate import Certificate, Check
 from knoll.relations.relation import Relation
 
@@ -38,7 +38,7 @@ class TreeIsKCenter(Relation):
         n = len(u)
         optimum = np.append(np.sort(tree.bars_[1:])[::-1], 0.0)  # (n,) b_1 … b_{n−1}, and 0 for n clusters
         unit = float(optimum[0]) or 1.0
-        gap, off, counts = 0.0, 0.0, some_counts(n, _COUNTS)
+        gap, off, counts = 0.0, 0.0, spaced_counts(n, _COUNTS)
         for k in counts:
             labels, rows, cost = tree.centers(k, power=np.inf)
             radius = float(u[np.arange(n), rows[labels]].max())

@@ -59,7 +59,7 @@ class KMeansOnTree(Relation):
 def _best_costs(tree: DensityTree, weights: Floats, z: float, most: int) -> Floats:
     """Find the least costs of 1 … most centres by dynamic programming over the joins of the tree.
 
-    Rows of a part without a centre are served from the other part, at the height of the join.
+    Rows of a subtree without a centre are served from its sibling, at the height of the join.
     """
     total = np.append(0.0, np.cumsum(weights[tree.order_]))
     best = [np.zeros(1) for _ in weights]  # by first position: cost of 1, 2, … centres inside

@@ -18,7 +18,7 @@ _THREADS = (1, 2, 3)
 
 
 class TreeIsOrderFree(Relation):
-    """A node joins all components that meet at its height, so there is no tie for the order of rows to decide."""
+    """A node joins all components that merge at its height, so there is no tie for the order of rows to decide."""
 
     name: ClassVar = "tree-is-order-free"
     source: ClassVar = "density tree"
@@ -68,6 +68,6 @@ def _clusters(tree: DensityTree, size: int) -> list[Ints]:
 
 
 def _true_splits(tree: DensityTree, size: int) -> tuple[int, int]:
-    """Count the nodes at which two or more clusters meet, and those of them at which further components do."""
+    """Count the nodes at which two or more clusters merge, and those of them at which further components do."""
     nodes = [sizes for sizes in split_sizes(tree.order_, tree.bars_) if sum(s >= size for s in sizes) >= 2]
     return len(nodes), sum(len(sizes) > 2 for sizes in nodes)

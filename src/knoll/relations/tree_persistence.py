@@ -20,7 +20,7 @@ _SHARES = (1e-3, 1e-2, 1e-1)  # of the median bar: how far rows are moved
 
 
 class TreeIsPersistence(Relation):
-    """Rows are born at their core distance; where components meet, the one born last dies."""
+    """Rows are born at their core distance; where components merge, the one born last dies."""
 
     name: ClassVar = "tree-is-persistence"
     source: ClassVar = "density tree"

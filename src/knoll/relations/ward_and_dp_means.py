@@ -72,7 +72,7 @@ def _clusters_at(tree: WardTree, price: float) -> int:
 
 
 def _best_pruning(tree: WardTree, price: float) -> float:
-    """Find the least J + λk by dynamic programming: a cluster stays whole, or is the best of both its parts."""
+    """Find the least J + λk by dynamic programming: a cluster stays whole, or is the best of both its children."""
     best = price + tree.inner
     for t, (a, b) in enumerate(tree.children.tolist()):
         best[tree.n + t] = min(best[tree.n + t], best[a] + best[b])

@@ -10,7 +10,7 @@ import numpy as np
 from knoll._typing import Floats, Ints
 from knoll.hierarchy.agglomerative import AgglomerativeClustering
 from knoll.relations._common import shifted_to_zero
-from knoll.relations._ward import WardTree, cluster_means, some_counts
+from knoll.relations._ward import WardTree, cluster_means, spaced_counts
 from knoll.relations.certificate import Certificate, Check
 from knoll.relations.relation import Relation
 
@@ -38,7 +38,7 @@ class WardIsGaussianMerging(Relation):
         tree = WardTree.of(X, model.children_, model.distances_)
         variance = tree.total / (n * d)
         differ, apart, steps = 0, 0.0, 0
-        for k in some_counts(n, _STEPS):
+        for k in spaced_counts(n, _STEPS):
             labels = tree.labels(k)
             likelihood = _log_likelihood(X, labels, variance)
             expected = _log_likelihood_of(float(tree.rises[: n - k].sum()), n, d, variance)
@@ -66,7 +66,7 @@ def _log_likelihood_of(J: float, n: int, d: int, variance: float) -> float:
 
 
 def _is_least(X: Floats, labels: Ints, tree: WardTree, k: int, variance: float) -> bool:
-    """Whether the next merge loses the least likelihood of all pairs, up to rounding: given σ², and estimated."""
+    """Whether the next merge loses the least likelihood of all pairs, up to rounding: with known σ², and estimated."""
     n, d = X.shape
     counts, means = np.bincount(labels).astype(float), cluster_means(X, labels)
     J = float(tree.rises[: n - k].sum())
@@ -76,6 +76,6 @@ def _is_least(X: Floats, labels: Ints, tree: WardTree, k: int, variance: float) 
         square = np.square(means[c + 1 :] - means[c]).sum(axis=1)
         least = min(least, float((counts[c + 1 :] * counts[c] / (counts[c + 1 :] + counts[c]) * square).min()))
     unit = 1e-9 * tree.total
-    given = (taken - least) / (2 * variance) <= unit / (2 * variance)
+    with_variance = (taken - least) / (2 * variance) <= unit / (2 * variance)
     profile = n * d / 2 * (math.log(J + taken + unit) - math.log(J + least + unit))
-    return given and profile <= n * d / 2 * unit / (J + least + unit)
+    return with_variance and profile <= n * d / 2 * unit / (J + least + unit)

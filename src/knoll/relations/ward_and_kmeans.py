@@ -10,7 +10,7 @@ from knoll._typing import Floats
 from knoll.hierarchy.agglomerative import AgglomerativeClustering
 from knoll.kmeans.lloyd import lloyd
 from knoll.relations._common import shifted_to_zero
-from knoll.relations._ward import WardTree, cluster_means, objective, some_counts
+from knoll.relations._ward import WardTree, cluster_means, objective, spaced_counts
 from knoll.relations.certificate import Certificate, Check
 from knoll.relations.relation import Relation
 
@@ -39,7 +39,7 @@ class WardIsKMeans(Relation):
         merged = tree.inner[tree.n :] - tree.inner[a] - tree.inner[b]  # the rise of each merge
         sums = np.concatenate([[0.0], np.cumsum(tree.rises)])
         apart, climbs, improved = 0.0, -np.inf, 0
-        counts = some_counts(tree.n, _CUTS)
+        counts = spaced_counts(tree.n, _CUTS)
         for k in counts:
             labels = tree.labels(k)
             before = objective(X, labels)

@@ -125,7 +125,7 @@ def comparison_page(
 
 
 def _omitted(facts: Sequence[str]) -> list[str]:
-    """Return what the first lines say about columns that are not used."""
+    """Return what the first lines report about columns that are not used."""
     return [fact.rstrip(".") for fact in facts if fact.startswith("left out: ") or fact.endswith(" ignored.")]
 
 

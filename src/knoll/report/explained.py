@@ -73,8 +73,8 @@ def _card(cluster: Cluster, colour: str) -> dict[str, Any]:
 def _stability(value: float | None) -> str:
     if value is None:
         return ""
-    words = "stable" if value >= _STABLE else "fairly stable" if value >= _FAIR else "unstable"
-    return f"{words} in refits ({value:.2f})"
+    level = "stable" if value >= _STABLE else "fairly stable" if value >= _FAIR else "unstable"
+    return f"{level} in refits ({value:.2f})"
 
 
 def _examples(rows: Sequence[ExampleRow]) -> dict[str, Any]:
@@ -131,8 +131,8 @@ def _of(cluster: Cluster, name: str) -> ColumnProfile:
 
 def _cell(profile: ColumnProfile) -> dict[str, str]:
     if profile.quartiles is not None:
-        head, _, rest = profile.details.partition(", half between ")
-        text, small = head.removeprefix("median "), rest.partition(";")[0].replace(" and ", " to ")
+        head, _, interval = profile.details.partition(", half between ")
+        text, small = head.removeprefix("median "), interval.partition(";")[0].replace(" and ", " to ")
     elif profile.levels:
         most = max(profile.levels, key=lambda level: level.share)
         text, small = most.value, share(most.share)
@@ -157,8 +157,8 @@ def _crossed(clusters: Sequence[Cluster]) -> list[dict[str, Any]]:
         shares = [{level.value: level.share for level in _of(cluster, name).levels} for cluster in clusters]
         total: dict[str, float] = {}
         for cluster, one in zip(clusters, shares, strict=True):
-            for value, part in one.items():
-                total[value] = total.get(value, 0.0) + part * cluster.size
+            for value, portion in one.items():
+                total[value] = total.get(value, 0.0) + portion * cluster.size
         levels = sorted(total, key=lambda value: (-total[value], value))
         rows = [
             (value, [(share(one.get(value, 0.0)), min(10, round(10 * one.get(value, 0.0)))) for one in shares])

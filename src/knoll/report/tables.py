@@ -70,7 +70,7 @@ _STATEMENTS = {
     "Mean Shift": (
         ("1", "1"),
         ("bandwidth ε", "bandwidth (None: scales.estimate_bandwidth)"),
-        ("O(n²dT)", "O(n²dT) at worst; sums over cells, and paths that meet are continued once"),
+        ("O(n²dT)", "O(n²dT) at worst; sums over cells, and paths that coincide are continued once"),
         ("yes", "on request: cluster_all=False marks rows that end alone"),
         ("hard", "hard"),
         ("Heaviside kernel", "Heaviside kernel, whose steps ascend the Epanechnikov density"),

@@ -145,7 +145,7 @@ class Affinity:
                 return links
             return _without_self(links, _twins(self.points, queries, threads=threads))
         if self.params.name == "precomputed_nearest_neighbors":
-            return near.given_links(queries, int(self.params.n_neighbors), self.radius, OWNER)[0]
+            return near.precomputed_links(queries, int(self.params.n_neighbors), self.radius, OWNER)[0]
         return _limited(times_power(queries, -self.power)) if self.params.name == "precomputed" else queries
 
     def row_sums(self, operator: Operator, rows: NDArray[Any], coefficients: Floats) -> Floats:
@@ -166,7 +166,7 @@ def make_affinity(params: AffinityParams, rows: Any, weights: Floats | None, thr
     if params.name == "nearest_neighbors":
         neighbours, radius = near.neighbours_of(rows, k, threads, OWNER)
     else:
-        neighbours, radius = near.given_links(rows, k, None, OWNER)
+        neighbours, radius = near.precomputed_links(rows, k, None, OWNER)
         name = digest(rows)
     graph = near.graph_of(neighbours)
     if params.zero_diagonal:

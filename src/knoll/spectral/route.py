@@ -29,7 +29,7 @@ _LARGE = 1 << 27  # bytes of a matrix from which the system's fresh pages cost m
 _TRUNCATED = 0.9  # share of the pairs left, below which the route is called truncated
 _SKETCHED = 30_000  # rows from which a low-rank start pays
 _MODES = 2**24  # of the Fourier grid, at most
-_FEW_MODES = 2**18  # always allowed: a transform takes some hundredths of a second
+_FEW_MODES = 2**18  # always allowed: a transform takes a few hundredths of a second
 _LONG = 2e10  # pairs of one application from which a start by the FFT beats many exact applications
 _UNCHECKED = ("tiles", "heaviside")  # operator and kernel beside the Gaussian whose values need no check
 

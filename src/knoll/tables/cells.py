@@ -56,7 +56,7 @@ _TOKENS = {
     "%b": r"(?P<name>[A-Za-z]{3,9})\.?", "%H": r"(?P<hour>\d{1,2})", "%M": r"(?P<minute>\d{2})",
     "%S": r"(?P<second>\d{2})",
 }  # fmt: skip
-DATE_FORMATS = (  # that are looked for; where day and month may be swapped, both orders follow each other
+DATE_FORMATS = (  # that are recognised; where day and month may be swapped, both orders follow each other
     "iso", "%Y/%m/%d", "%Y.%m.%d", "%m/%d/%Y", "%d/%m/%Y", "%d.%m.%Y", "%m.%d.%Y", "%d-%m-%Y", "%m-%d-%Y",
     "%m/%d/%y", "%d/%m/%y", "%d.%m.%y", "%m.%d.%y", "%d %b %Y", "%d-%b-%Y", "%b %d, %Y", "%b %d %Y",
 )  # fmt: skip
@@ -76,7 +76,7 @@ class Texts:
 
     values: pa.Array  # (u,) strings, none of them missing
     index: NDArray[np.int32]  # (n,), −1 where the value is missing
-    words: tuple[str, ...]  # that stand for a missing value, as they are written
+    sentinels: tuple[str, ...]  # that stand for a missing value, as they are written
 
     @classmethod
     def of(cls, column: pa.ChunkedArray, sentinels: tuple[str, ...] = ()) -> Texts:
@@ -90,8 +90,8 @@ class Texts:
         kept = used & ~missing
         number = np.where(kept, np.cumsum(kept) - 1, -1).astype(np.int32)
         index = np.append(number, np.int32(-1))[index]  # −1 takes the last entry
-        words = sorted({word for word in trimmed.filter(pa.array(used & missing)).to_pylist() if word})
-        return cls(trimmed.filter(pa.array(kept)), index, tuple(words))
+        missing_texts = sorted({text for text in trimmed.filter(pa.array(used & missing)).to_pylist() if text})
+        return cls(trimmed.filter(pa.array(kept)), index, tuple(missing_texts))
 
     @cached_property
     def counts(self) -> Ints:
@@ -128,8 +128,8 @@ def _encoded(column: pa.ChunkedArray) -> tuple[pa.Array, NDArray[np.int32]]:
     values = column.chunk(0).dictionary
     if pa.types.is_boolean(values.type):
         values = pc.if_else(values, "true", "false")
-    parts = [pc.fill_null(pc.cast(chunk.indices, pa.int32()), -1).to_numpy() for chunk in column.chunks]
-    index = np.concatenate(parts).astype(np.int32, copy=False)
+    codes = [pc.fill_null(pc.cast(chunk.indices, pa.int32()), -1).to_numpy() for chunk in column.chunks]
+    index = np.concatenate(codes).astype(np.int32, copy=False)
     nulls = pc.is_null(values).to_numpy(zero_copy_only=False)
     if nulls.any():  # a dictionary may have a null of its own
         index = np.where(np.append(nulls, False)[index], np.int32(-1), index)
@@ -221,20 +221,20 @@ def parse_dates(values: pa.Array, form: str) -> Floats:
     found = pc.extract_regex(values, date_pattern(form))
     names = {found.type.field(i).name for i in range(found.type.num_fields)}
 
-    def part(name: str, default: float) -> Floats:
+    def field(name: str, default: float) -> Floats:
         if name not in names:
             return np.full(len(values), default)
         text = pc.struct_field(found, name)
         text = pc.if_else(pc.equal(text, ""), str(int(default)), pc.replace_substring(text, ",", "."))
         return np.array(pc.cast(text, pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
 
-    year, day = part("year", 1970), part("day", 1)
-    month = part("month", 1) if "name" not in names else _month_numbers(pc.struct_field(found, "name"))
+    year, day = field("year", 1970), field("day", 1)
+    month = field("month", 1) if "name" not in names else _month_numbers(pc.struct_field(found, "name"))
     if "%y" in form:
         year = np.where(year <= 68, year + 2000, year + 1900)  # as POSIX has it
-    seconds = 3600 * part("hour", 0) + 60 * part("minute", 0) + part("second", 0)
+    seconds = 3600 * field("hour", 0) + 60 * field("minute", 0) + field("second", 0)
     known = (
-        np.isfinite(year + month + day + seconds) & (month >= 1) & (month <= 12) & (day >= 1) & (part("hour", 0) < 25)
+        np.isfinite(year + month + day + seconds) & (month >= 1) & (month <= 12) & (day >= 1) & (field("hour", 0) < 25)
     )
     months = np.where(known, (year - 1970) * 12 + month - 1, 0).astype(np.int64).astype("datetime64[M]")
     begin, end = (each.astype("datetime64[D]").astype(np.int64) for each in (months, months + 1))
@@ -246,13 +246,13 @@ def parse_dates(values: pa.Array, form: str) -> Floats:
 def parse_times(values: pa.Array) -> Floats:
     """Return times of day as hours."""
     found = pc.extract_regex(values, rf"^{_CLOCK}$")
-    parts = []
+    fields = []
     for name in ("hour", "minute", "second"):
         text = pc.struct_field(found, name)
         text = pc.if_else(pc.equal(text, ""), "0", pc.replace_substring(text, ",", "."))
-        parts.append(np.array(pc.cast(text, pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64))
-    seconds = 3600 * parts[0] + 60 * parts[1] + parts[2]
-    good = (parts[0] <= 24) & (parts[1] < 60) & (parts[2] < 61)
+        fields.append(np.array(pc.cast(text, pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64))
+    seconds = 3600 * fields[0] + 60 * fields[1] + fields[2]
+    good = (fields[0] <= 24) & (fields[1] < 60) & (fields[2] < 61)
     return np.where(good, seconds / 3600, np.nan)
 
 

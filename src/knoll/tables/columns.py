@@ -160,7 +160,7 @@ def array_column(values: NDArray[Any], name: str) -> pa.Array:
 
 
 def check_distinct(names: Sequence[str], name: str) -> None:
-    """Refuse a table in which a name does not tell which column is meant."""
+    """Refuse a table in which a name is not unique."""
     seen: set[str] = set()
     for column in names:
         if column in seen:

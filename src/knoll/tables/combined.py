@@ -23,11 +23,11 @@ __all__ = ["LOG_RULES", "combined", "logarithm_for"]
 _COPY_ROWS = 10  # rows from which two equal columns are no coincidence
 LOG_RULES = ("auto", "mixed")
 _LOG_SKEWNESS = 0.3  # (q₉₀ + q₁₀ − 2 q₅₀) / (q₉₀ − q₁₀) beyond which a logarithm is considered
-_SAME_ORDER = 0.995  # rank correlation of a date and a number that say the same
+_SAME_ORDER = 0.995  # rank correlation of a date and a number with the same meaning
 _ORDER_ROWS = 20  # rows from which that is no coincidence
 _EXPECTED = 10  # rows with two of the columns that exclude each other
-_FIRST = 2000  # rows that tell most columns apart
-_NEARLY = 0.9  # rank correlation of some rows, from which all are looked at
+_FIRST = 2000  # rows that distinguish most columns
+_NEARLY = 0.9  # rank correlation of some rows, from which all are compared
 _FALSE_TRUE = ("0", "1")
 
 
@@ -89,11 +89,11 @@ def _codes(values: Floats) -> Ints:
     return np.where(np.isfinite(values), values, -1).astype(np.int64)
 
 
-# ---- columns that say again what others say --------------------------------------------------------------------------
+# ---- columns that repeat what others have ----------------------------------------------------------------------------
 
 
 def _copies(schema: Schema, rows: MixedTable) -> dict[str, str]:
-    """Return the columns that equal an earlier one; a few rows tell most columns apart."""
+    """Return the columns that equal an earlier one; a few rows distinguish most columns."""
     n = len(rows)
     if n < _COPY_ROWS:
         return {}
@@ -158,9 +158,9 @@ def _dates_again(schema: Schema, rows: MixedTable) -> dict[str, str]:
 
 
 def _same_order(a: Floats, b: Floats) -> bool:
-    """Whether two columns order all rows alike, or in reverse; some rows tell most columns apart."""
-    some = np.unique(np.linspace(0, len(a) - 1, min(len(a), _FIRST)).astype(np.int64))
-    if len(some) < len(a) and abs(_rank_correlation(a[some], b[some])) < _NEARLY:
+    """Whether two columns order all rows alike, or in reverse; some rows distinguish most columns."""
+    sample = np.unique(np.linspace(0, len(a) - 1, min(len(a), _FIRST)).astype(np.int64))
+    if len(sample) < len(a) and abs(_rank_correlation(a[sample], b[sample])) < _NEARLY:
         return False
     return abs(_rank_correlation(a, b)) >= _SAME_ORDER
 
@@ -187,7 +187,7 @@ def _ranks(values: Floats) -> Floats:
 
 
 def _with_positions(schema: Schema, rows: MixedTable, rules: Rules) -> Schema:
-    """Recognise pairs of latitude and longitude, by what the user says or by names and ranges."""
+    """Recognise pairs of latitude and longitude, by what the user requests or by names and ranges."""
     values = {column.name: rows.numeric[:, j] for j, column in enumerate(schema.numeric) if column.type == "number"}
     wanted = [[name for name in values if rules.types.get(name) == each] for each in DEGREES]
     logs = () if isinstance(rules.log, str) else rules.log

@@ -161,12 +161,12 @@ def category_codes(column: Column, cells: pa.ChunkedArray) -> Labels:
     texts = texts_of(cells, column.sentinels)
     fold = column.type == "boolean"
     if fold and column.categories in BOOLEANS:
-        return _looked_up(texts, TRUTH, fold)  # a table may write yes and no as true and false
+        return _codes_of(texts, TRUTH, fold)  # a table may write yes and no as true and false
     known = {level.lower() if fold else level: code for code, level in enumerate(column.categories)}
-    return _looked_up(texts, known, fold)
+    return _codes_of(texts, known, fold)
 
 
-def _looked_up(texts: Texts, known: dict[str, int], fold: bool) -> NDArray[np.int32]:
+def _codes_of(texts: Texts, known: dict[str, int], fold: bool) -> NDArray[np.int32]:
     """Return the codes; 3.0 is the level 3 where there is no level 3.0."""
     folded = [text.lower() if fold else text for text in texts.values.to_pylist()]
     codes = [known.get(text, known.get(re.sub(r"^(-?\d+)\.0+$", r"\1", text), -1)) for text in folded]

@@ -29,7 +29,7 @@ NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?", re.ASCII)
 SPACE = " \t\r\n\xa0"  # around a name or a number; other characters belong to it
 
 _LEVELS = 1 << 20  # different texts in a block
-_LINES = 50  # that the guess rests on
+_LINES = 50  # that the guess is made from
 _LINE = 1 << 6  # lines that a block of the reader takes at least, where lines are long
 _ROW_NAMES = "row.names"
 _SHORT_HEADER = f"the first line has one name too few: the first column has the names of rows; --id {_ROW_NAMES}"
@@ -104,7 +104,7 @@ class Dialect:
     ) -> tuple[pyarrow.csv.ReadOptions, pyarrow.csv.ParseOptions, pyarrow.csv.ConvertOptions]:
         """Return pyarrow's options; `types` are those of some columns, `only` the columns to read.
 
-        Text comes as dictionaries, so that each different text is looked at once.
+        Text comes as dictionaries, so that each different text is parsed once.
         """
         return (
             pyarrow.csv.ReadOptions(

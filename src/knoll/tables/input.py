@@ -18,7 +18,7 @@ from knoll.tables.limits import check_unpacked
 __all__ = ["Input", "open_input"]
 
 _CHUNK = 1 << 24  # bytes unpacked at a time
-_START = 8  # bytes that tell the format
+_START = 8  # bytes that identify the format
 _CODECS = ((b"\x1f\x8b", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd"))
 
 

@@ -11,17 +11,17 @@ import numpy as np
 
 from knoll._typing import Floats
 
-__all__ = ["block_fill", "block_spread"]
+__all__ = ["block_deviation", "block_fill"]
 
 
-def block_spread(indicators: Floats) -> float:
+def block_deviation(indicators: Floats) -> float:
     """Return what the indicators of a category are divided by, so that it counts as one standardised number.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from knoll.tables.mixed import block_spread
-    >>> round(block_spread(np.eye(4)) ** 2, 12)
+    >>> from knoll.tables.mixed import block_deviation
+    >>> round(block_deviation(np.eye(4)) ** 2, 12)
     0.75
     """
     shares = indicators.mean(axis=0)  # of counts below 2⁵³: the order of rows does not matter

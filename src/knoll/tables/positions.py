@@ -1,6 +1,6 @@
 """Latitude and longitude as positions: recognised by name and range, put on a plane or a sphere in kilometres.
 
-Rows within a part of the Earth go to a plane by Lambert's azimuthal equal-area projection about their centre c: the
+Rows within a region of the Earth go to a plane by Lambert's azimuthal equal-area projection about their centre c: the
 distance from c to a point at the angle θ becomes the chord 2R sin(θ/2). At that point lengths are cos(θ/2) of the true
 ones towards c and 1/cos(θ/2) across, so areas, and with them densities, are right. A cap and its image are convex, so
 distances of rows within the angle θ of c are right up to the factor 1/cos(θ/2), `Position.distortion`. Where it exceeds
@@ -26,9 +26,9 @@ RADIUS = EARTH_RADIUS / 1000  # km
 FORMS = ("plane", "sphere", "radians")
 MOST_DISTORTION = 1.05  # of distances on the plane
 _HALF_TURN = 180.0
-_WORDS = r"(?i)(?:.*[\s_.-])?{}(?:[\s_.-]?(?:deg|degs|degrees|dd|wgs84|\(deg\)|\[deg\]|\(°\)|\[°\]))?"
-_LATITUDE = re.compile(_WORDS.format("(?:lat|latitude|breitengrad|breite)"))
-_LONGITUDE = re.compile(_WORDS.format("(?:lon|lng|long|longitude|längengrad|laengengrad|länge)"))
+_NAME = r"(?i)(?:.*[\s_.-])?{}(?:[\s_.-]?(?:deg|degs|degrees|dd|wgs84|\(deg\)|\[deg\]|\(°\)|\[°\]))?"
+_LATITUDE = re.compile(_NAME.format("(?:lat|latitude|breitengrad|breite)"))
+_LONGITUDE = re.compile(_NAME.format("(?:lon|lng|long|longitude|längengrad|laengengrad|länge)"))
 _CAMEL = re.compile(r"(?<=[a-z])(?=(?:Lat|Latitude|Lon|Lng|Long|Longitude)$)")  # pickupLatitude
 
 
@@ -65,8 +65,8 @@ def pairs_of(latitudes: Sequence[str], longitudes: Sequence[str]) -> list[tuple[
 
 
 def _stem(name: str) -> str:
-    words = re.sub(r"(?i)latitude|longitude|breitengrad|breite|längengrad|laengengrad|länge|lat|long|lng|lon", "", name)
-    return words.lower()
+    other = re.sub(r"(?i)latitude|longitude|breitengrad|breite|längengrad|laengengrad|länge|lat|long|lng|lon", "", name)
+    return other.lower()
 
 
 def possible(latitude: Floats, longitude: Floats) -> bool:
@@ -185,7 +185,7 @@ class Position:
         return tuple(f"km along {axis} ({latitude}, {longitude})" for axis in "xyz")
 
     def text(self, columns: Sequence[str]) -> str:
-        """Say in a sentence what was made of them."""
+        """Describe in a sentence what was made of them."""
         pair = f"{columns[self.latitude]}, {columns[self.longitude]}"
         if self.form == "radians":
             return f"{pair}: degrees, converted to radians for the haversine metric."

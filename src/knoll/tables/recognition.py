@@ -7,9 +7,9 @@
 | date, time | dates and times; text in one of `DATE_FORMATS`, all cells in the same |
 | boolean | true and false; two words that mean them; 0 and 1, beside columns of another type |
 | category | text with at most 100 levels, on average on two rows or more; whole numbers in a column named as a code |
-| left out | identifiers, free text, single values, classes, nearly empty columns, what other columns say already |
+| left out | identifiers, free text, single values, classes, nearly empty columns, what repeats other columns |
 
-The order of rows plays no part. `knoll.reference.column_type` has the rules in plain Python.
+The order of rows does not matter. `knoll.reference.column_type` has the rules in plain Python.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def typed_cells(cells: dict[str, Any], n: int, rules: Rules | None = None) -> tu
     for name, column in cells.items():
         if pa.types.is_float16(column.type):  # for which Arrow has few functions
             cells[name] = pc.cast(column, pa.float32())
-        elif pa.types.is_dictionary(column.type) and column.num_chunks > 1:  # each different text is looked at once
+        elif pa.types.is_dictionary(column.type) and column.num_chunks > 1:  # each different text is parsed once
             cells[name] = pa.chunked_array([column.unify_dictionaries().combine_chunks()])
     rules.check(list(cells))
     schema = Schema(tuple(_column(name, column, rules) for name, column in cells.items()))
@@ -161,7 +161,7 @@ def typed_cells(cells: dict[str, Any], n: int, rules: Rules | None = None) -> tu
 
 
 def _constants_only(schema: Schema, table: Mapping[str, Any]) -> Schema:
-    """Use constant numbers where there is nothing else: the caller knows what to say about them."""
+    """Use constant numbers where there is nothing else: the caller knows what to report."""
     constant = [
         Column(column.name, "number") if column.type == "constant" and is_numbers(table[column.name].type) else column
         for column in schema.columns
@@ -383,11 +383,11 @@ def _of_texts(name: str, texts: Texts, rules: Rules, requested: bool, declared: 
         return label
     levels = _boolean_levels(texts) if distinct <= 8 else None
     if levels is not None:
-        return Column(name, "boolean", categories=levels, sentinels=texts.words)
+        return Column(name, "boolean", categories=levels, sentinels=texts.sentinels)
     if not declared and (column := _of_written(name, texts, rules.decimal)) is not None:
-        return replace(column, sentinels=(*texts.words, *column.sentinels)) if column.used else column
+        return replace(column, sentinels=(*texts.sentinels, *column.sentinels)) if column.used else column
     if _is_category(texts) or (declared and distinct <= _MOST_LEVELS):
-        return Column(name, "category", categories=levels_of(texts), sentinels=texts.words)
+        return Column(name, "category", categories=levels_of(texts), sentinels=texts.sentinels)
     return _other_text(name, texts)
 
 
@@ -405,8 +405,8 @@ def _is_category(texts: Texts) -> bool:
 
 
 def _boolean_levels(texts: Texts) -> tuple[str, ...] | None:
-    words = {text.lower() for text in texts.values.to_pylist()}
-    return next((pair for pair in BOOLEANS if words == set(pair)), None)
+    values = {text.lower() for text in texts.values.to_pylist()}
+    return next((pair for pair in BOOLEANS if values == set(pair)), None)
 
 
 def _of_amounts(name: str, texts: Texts, decimal: str) -> Column | None:
@@ -427,7 +427,7 @@ def _of_amounts(name: str, texts: Texts, decimal: str) -> Column | None:
 
 
 def _mixture(name: str, texts: Texts, numbers: Bools) -> Column:
-    """Return a column in which a good part, but not most, of the cells are numbers."""
+    """Return a column in which many, but not most, of the cells are numbers."""
     share = _share(texts.share(numbers))
     examples = f"{texts.example(numbers)}, {texts.example(~numbers)}"
     return Column(name, "mixed", reason=f"text and numbers mixed ({share} numbers: {examples})")
@@ -462,8 +462,8 @@ def _other_text(name: str, texts: Texts) -> Column:
     """Return why a text with many values is not used."""
     distinct, known = len(texts.values), texts.known
     lengths = pc.utf8_length(texts.values).to_numpy(zero_copy_only=False)
-    words = matches(texts.values, r"\S+\s+\S+\s+\S+\s+\S+")
-    if words.mean() > 0.5 or lengths.mean() > 60:
+    sentences = matches(texts.values, r"\S+\s+\S+\s+\S+\s+\S+")
+    if sentences.mean() > 0.5 or lengths.mean() > 60:
         return Column(name, "text", reason="free text")
     if distinct == known:
         return Column(name, "id", reason="an identifier, a different text in every row")
@@ -475,7 +475,7 @@ def _other_text(name: str, texts: Texts) -> Column:
 
 
 def _as_requested(name: str, cells: pa.ChunkedArray, text: str, rules: Rules) -> Column:
-    """Return the column as the user wants it, or an error that says why it cannot be."""
+    """Return the column as the user wants it, or raise an error with the reason."""
     chosen, _, form = text.partition(":")
     if chosen == "ignore":
         return Column(name, "ignored", reason="ignored by request")
@@ -499,7 +499,7 @@ def _category(name: str, cells: pa.ChunkedArray, form: str, rules: Rules) -> Col
     texts = texts_of(cells)
     if not 1 <= len(texts.values) <= _MOST_LEVELS:
         raise _Refusal(f"it has {len(texts.values)} levels, {_MOST_LEVELS} at most. Join rare ones, or leave it out")
-    return Column(name, "category", categories=levels_of(texts), sentinels=texts.words)
+    return Column(name, "category", categories=levels_of(texts), sentinels=texts.sentinels)
 
 
 def _boolean(name: str, cells: pa.ChunkedArray, form: str, rules: Rules) -> Column:
@@ -507,7 +507,7 @@ def _boolean(name: str, cells: pa.ChunkedArray, form: str, rules: Rules) -> Colu
     levels = _boolean_levels(texts) or levels_of(texts)
     if len(levels) != 2:
         raise _Refusal(f"it has {len(levels)} values ({listed(levels, 4)}), not 2")
-    return Column(name, "boolean", categories=levels, sentinels=texts.words)
+    return Column(name, "boolean", categories=levels, sentinels=texts.sentinels)
 
 
 def _number(name: str, cells: pa.ChunkedArray, form: str, rules: Rules) -> Column:
@@ -527,10 +527,10 @@ def _number(name: str, cells: pa.ChunkedArray, form: str, rules: Rules) -> Colum
         raise _Refusal(f"{texts.example(slips)}, and so do most cells")
     if slips.sum() > 100:
         raise _Refusal(f"{int(slips.sum())} different cells are no numbers; {texts.example(slips)}")
-    words = tuple(sorted({*texts.words, *texts.values.filter(pa.array(slips)).to_pylist()}))
+    sentinels = tuple(sorted({*texts.sentinels, *texts.values.filter(pa.array(slips)).to_pylist()}))
     count = int(texts.counts[slips].sum())
     note = f"{name}: {count} cells are no numbers and count as missing; {texts.example(slips)}" if count else ""
-    return Column(name, "number", format=best or ".", sentinels=words, note=note)
+    return Column(name, "number", format=best or ".", sentinels=sentinels, note=note)
 
 
 def _date(name: str, cells: pa.ChunkedArray, form: str, rules: Rules) -> Column:
@@ -551,4 +551,4 @@ def _date(name: str, cells: pa.ChunkedArray, form: str, rules: Rules) -> Column:
         found = Column(name, "date", format=form, unit=_DAYS)
     if found is None or wrong.any():
         raise _Refusal(texts.example(wrong if wrong.any() else ~wrong))
-    return replace(found, sentinels=texts.words)
+    return replace(found, sentinels=texts.sentinels)

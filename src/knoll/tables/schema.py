@@ -52,7 +52,7 @@ class Column:
     reason : str
         Why the column is left out; empty if it is used.
     note : str
-        What the user should know about the way it is read, such as an order of day and month that was guessed.
+        What the user should know about how it is read, such as an order of day and month that was guessed.
     """
 
     name: str
@@ -151,7 +151,7 @@ class Schema:
 
     @property
     def is_plain(self) -> bool:
-        """Whether every used column is a plain number, so that a list of names says all."""
+        """Whether every used column is a plain number, so that a list of names is complete."""
         return all(column.plain_number and column.type == "number" for column in self.used)
 
     @property

@@ -1,8 +1,8 @@
 """Categories as scores: coordinates of what a category has in common with the other columns.
 
 Indicator columns of a category put a row on one of a few points. Distances between them would decide a clustering
-alone, and the clusters would be the combinations of levels. A category that is independent of all other columns says
-nothing about groups in the table; one that depends on them shares components with them.
+alone, and the clusters would be the combinations of levels. A category that is independent of all other columns has no
+information about groups in the table; one that depends on them shares components with them.
 
 So the table is standardised as in factor analysis of mixed data (Pagès 2004): numbers to variance 1, the indicator of a
 level with share p divided by √p, so that a category of L levels has variance 1 in each of L − 1 directions. Of
@@ -47,7 +47,7 @@ def score_loadings(Z: Floats, n_numeric: int, levels: Sequence[int]) -> Floats:
     -------
     ndarray of shape (D, r)
         Z @ loadings has the distances of the projected categories. Without a component beyond the limit r is 0: the
-        categories are independent of each other and of the numbers, as far as these rows can tell. A table without
+        categories are independent of each other and of the numbers, as far as these rows show. A table without
         numbers has two scores at least.
 
     Examples
@@ -94,13 +94,13 @@ def influences(Z: Floats, loadings: Floats, n_numeric: int, blocks: Sequence[sli
     A score is divided among the columns by their covariance with it.
     """
     own = Z[:, :n_numeric].var(axis=0)  # (p,)
-    parts = np.zeros(n_numeric + len(blocks))
-    parts[:n_numeric] = own
+    shares = np.zeros(n_numeric + len(blocks))
+    shares[:n_numeric] = own
     if loadings.shape[1]:
         scores = Z @ loadings  # (n, r)
         each = loadings * (Z.T @ scores) / len(Z)  # (D, r): the sums of the columns are the variances of the scores
         whole = np.array([each[block].sum() for block in blocks])
         total = float(scores.var(axis=0).sum())
         seen = whole.clip(min=0.0)
-        parts[n_numeric:] = total * seen / seen.sum() if seen.sum() > 0 else 0.0
-    return parts / parts.sum() if parts.sum() > 0 else parts
+        shares[n_numeric:] = total * seen / seen.sum() if seen.sum() > 0 else 0.0
+    return shares / shares.sum() if shares.sum() > 0 else shares

@@ -92,7 +92,7 @@ class TableSource:
     tables : callable
         Yields Arrow tables for a `Request`.
     notes : tuple of str
-        What the user should know about the way it is read.
+        What the user should know about how it is read.
     excluded : mapping
         Columns that are used only if they are requested, and the reason.
     is_text : bool

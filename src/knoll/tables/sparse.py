@@ -98,9 +98,9 @@ def _of_group(X: Any, data: Input, packed: int) -> Any:
     arrays = [X[name] for name in ("data", "indices", "indptr")]
     sizes = (entry * array.size for entry, array in zip((_ENTRY, _NUMBER, _NUMBER), arrays))
     check_unpacked(max(_NUMBER * rows, *sizes), packed, data.name)
-    parts = tuple(np.asarray(array[...]) for array in arrays)
+    loaded = tuple(np.asarray(array[...]) for array in arrays)
     make: Any = scipy.sparse.csr_matrix if form == "csr_matrix" else scipy.sparse.csc_matrix
-    return make(parts, shape=(rows, columns))
+    return make(loaded, shape=(rows, columns))
 
 
 def _index(file: Any, group: str, count: int) -> list[str] | None:
@@ -153,9 +153,9 @@ def _source(matrix: Any, names: Sequence[str], data: Input, ids: Sequence[str] |
 
     def dense_rows(begin: int, end: int, wanted: Sequence[str]) -> pa.Table:
         numbers = [name for name in wanted if name in position]
-        part = sparse[begin:end]
+        chunk = sparse[begin:end]
         block = (
-            part.toarray() if len(numbers) == len(names) else part[:, [position[name] for name in numbers]].toarray()
+            chunk.toarray() if len(numbers) == len(names) else chunk[:, [position[name] for name in numbers]].toarray()
         )
         columns = dict(zip(numbers, block.T))
         return pa.table(

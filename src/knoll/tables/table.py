@@ -36,7 +36,7 @@ class Table:
     ids, truth : ndarray of shape (n,) or None
         What identifies a row; a class it is known to have.
     notes : tuple of str
-        What the user should know about the way the file was read.
+        What the user should know about how the file was read.
     schema : Schema or None
         The types of all columns of the file; None where every number was taken as it is.
     mixed : MixedTable or None

@@ -1,4 +1,4 @@
-"""Text: CSV, TSV and their relatives. The first lines tell the dialect; pyarrow parses them and all others."""
+"""Text: CSV, TSV and their relatives. The first lines determine the dialect; pyarrow parses them and all others."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["open_text"]
 
 _SAMPLE = 1 << 16  # bytes that the dialect is guessed from; more where a line is longer,
 _LONGEST = 1 << 26  # but no more than this
-_BLOCK = 1 << 20  # bytes parsed at a time, more where a line is longer; pyarrow reads some thirty blocks ahead
+_BLOCK = 1 << 20  # bytes parsed at a time, more where a line is longer; pyarrow reads about thirty blocks ahead
 
 Types = Mapping[str, pa.DataType]
 
@@ -53,7 +53,7 @@ def _parse(
     only: Sequence[str] | None = None,
     head: pa.Table | None = None,
 ) -> pa.Table:
-    """Parse all lines; the types of columns other than `types` are found by looking at every row.
+    """Parse all lines; the types of columns other than `types` are found from every row.
 
     First those of the `head` are tried: if all rows have them, no block of text has to wait in memory for the last one.
     """
@@ -68,7 +68,7 @@ def _parse(
         if threads:
             with contextlib.suppress(pa.ArrowInvalid):
                 return parse(threads=True)
-        return parse(threads=False)  # a single thread counts the lines, and can tell which one does not fit
+        return parse(threads=False)  # a single thread counts the lines, and can name the one that does not fit
 
 
 def _types_of(head: pa.Table) -> Types:

@@ -1,7 +1,7 @@
-"""One way from a table to the numbers of a method, for the command line and for Python.
+"""From a table to the numbers of a method, for the command line and for Python.
 
-A source or a data frame becomes a `Table`: columns are typed and encoded, missing values are treated, and the notes say
-what was done.
+A source or a data frame becomes a `Table`: columns are typed and encoded, missing values are treated, and the notes
+report what was done.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def typed_table(
     ids: str | None = None,
     truth: str | None = None,
 ) -> Table:
-    """Read all rows of a source; the notes of the table say what was left out and what was done."""
+    """Read all rows of a source; the notes of the table report what was left out and what was done."""
     if missing not in MISSING:
         raise InvalidParameter(f"missing must be one of {', '.join(MISSING)}, got {missing!r}.")
     read = source.read_typed(columns, ids, truth, rules)

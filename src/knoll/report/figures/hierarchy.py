@@ -50,7 +50,7 @@ def figure_15() -> Picture:
             ),
             Panel(
                 "Ward, two clusters",
-                "The crescents are cut: each colour has a part of both.",
+                "The crescents are cut: each colour has rows of both.",
                 lambda ax: plots.scatter(X, cut, ax=ax),
                 fit,
             ),

@@ -102,7 +102,7 @@ ARROWS_16 = (
     Arrow("ward-is-gaussian-merging", "Ward", "GMM", (3.8, 0.55)),
 )
 ARROWS = tuple(sorted((*ARROWS_14, *ARROWS_16), key=lambda arrow: arrow.number))
-_NAMED = (  # the paper's four: source, target, words, where
+_NAMED = (  # the paper's four: source, target, text, where
     ("GMM", "k-means", "Σ = εI,  ε → 0", (5.55, 10.65)),
     ("k-means", "Spectral\nClustering", "Gaussian kernel,\nweights", (9.2, 8.25)),
     ("Spectral\nClustering", "DBSCAN", "Heaviside kernel,\nfilter", (9.2, 4.05)),
@@ -148,12 +148,12 @@ def figure_14() -> Picture:
             if arrow.source != arrow.target and (arrow.source, arrow.target) not in thick:
                 _line(ax, arrow.source, arrow.target, NOISE, 1.2, arrow.bend, 1)
             _number(ax, arrow)
-        for source, target, words, (x, y) in _NAMED:
+        for source, target, text, (x, y) in _NAMED:
             _line(ax, source, target, RED, 2.6, 0.0, 3)
-            ax.text(x, y, words, fontsize=10, ha="left" if x > 8 else "center", va="center", zorder=6)
-        source, target, words, (x, y) = _CIRCLE
+            ax.text(x, y, text, fontsize=10, ha="left" if x > 8 else "center", va="center", zorder=6)
+        source, target, text, (x, y) = _CIRCLE
         _line(ax, source, target, BLUE, 2.6, 0.0, 3)
-        ax.text(x, y, words, fontsize=10, ha="left", va="center", zorder=6)
+        ax.text(x, y, text, fontsize=10, ha="left", va="center", zorder=6)
 
     return Picture(
         14,
@@ -190,9 +190,9 @@ def figure_16() -> Picture:
             _line(ax, arrow.source, arrow.target, RED if _TREE in (arrow.source, arrow.target) else NOISE, 1.6,
                   arrow.bend, 1, _HIERARCHIES, _HALF_16)  # fmt: skip
             _number(ax, arrow)
-        words, (x, y) = _LONE
+        text, (x, y) = _LONE
         box = {"boxstyle": "round,pad=0.3", "facecolor": ax.get_facecolor(), "edgecolor": NOISE, "linestyle": "--"}
-        ax.text(x, y, words, fontsize=10, ha="center", va="center", zorder=5, style="italic", bbox=box)
+        ax.text(x, y, text, fontsize=10, ha="center", va="center", zorder=5, style="italic", bbox=box)
 
     return Picture(
         16,

@@ -33,9 +33,9 @@
     mixing(pen, data, frame, to) {
       const k = frame.means.length / 2;
       for (let i = 0; i < data.points.length / 2; i++) {
-        const mix = [0, 1, 2].map((part) => {
+        const mix = [0, 1, 2].map((channel) => {
           let sum = 0;
-          for (let c = 0; c < k; c++) sum += (frame.shares[i * k + c] / 100) * RGB[c][part];
+          for (let c = 0; c < k; c++) sum += (frame.shares[i * k + c] / 100) * RGB[c][channel];
           return Math.round(Math.min(255, sum));
         });
         pen.fillStyle = `rgb(${mix})`;
