@@ -86,7 +86,7 @@ class GroupAssigner {
     float lowest[kPanel], next[kPanel], gaps[kPanel], upper[kPanel];
     int32_t index[kPanel];
   };
-  void prefetch_row(int64_t row) const;
+  [[gnu::always_inline]] inline void prefetch_row(int64_t row) const;
   void pack(Batch& to, int64_t position, int64_t row, int32_t own);
   void tighten(int32_t* label, float* gap);
   void queue(int64_t lane);
