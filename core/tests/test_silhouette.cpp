@@ -1,5 +1,6 @@
-#include "kmeans/silhouette.hpp"
+#include "metrics/silhouette.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 #include <vector>
@@ -24,43 +25,98 @@ TEST("silhouette: roots are added with their weights on every instruction set") 
   }
 }
 
-TEST("silhouette: equals the definition, for any number of threads") {
-  std::mt19937_64 engine(3);
-  std::normal_distribution<double> normal;
-  const int64_t n = 173, d = 3, k = 4;
-  std::vector<double> x(static_cast<size_t>(n * d)), w(static_cast<size_t>(n));
-  for (auto& v : x) v = normal(engine);
-  for (auto& v : w) v = 1.0 + static_cast<double>(engine() % 3);
-  w[0] = 1.0;
-  const std::vector<int64_t> starts{0, 1, 50, 70, n};
-  std::vector<double> one(static_cast<size_t>(n)), many(static_cast<size_t>(n));
-  const View<const double, 2> points{x.data(), {n, d}, {d, 1}};
-  const View<const double, 1> weights{w.data(), {n}, {1}};
-  const View<const int64_t, 1> begins{starts.data(), {k + 1}, {1}};
-  silhouette(points, weights, begins, View<double, 1>{one.data(), {n}, {1}}, Run{});
-  silhouette(points, weights, begins, View<double, 1>{many.data(), {n}, {1}}, Run{3, nullptr});
-  CHECK(one == many);
-  for (int64_t i = 0; i < n; ++i) {
-    double a = 0, b = INFINITY;
-    for (size_t c = 0; c < static_cast<size_t>(k); ++c) {
-      double sum = 0, mass = 0;
-      bool mine = false;
-      for (int64_t j = starts[c]; j < starts[c + 1]; ++j) {
-        double squared = 0;
-        for (int64_t q = 0; q < d; ++q) {
-          const double difference = x[static_cast<size_t>(i * d + q)] - x[static_cast<size_t>(j * d + q)];
-          squared += difference * difference;
-        }
-        sum += w[static_cast<size_t>(j)] * std::sqrt(squared);
-        mass += w[static_cast<size_t>(j)];
-        mine = mine || i == j;
-      }
-      if (mine)
-        a = mass > 1 ? sum / (mass - 1) : -1;
-      else
-        b = std::min(b, sum / mass);
-    }
-    const double expected = a < 0 ? 0 : (b - a) / std::max(a, b);
-    CHECK(std::abs(one[static_cast<size_t>(i)] - expected) < 1e-13);
+namespace {
+
+struct Table {
+  int64_t n = 173, d = 3;
+  std::vector<double> x, w;
+  std::vector<int64_t> starts{0, 1, 50, 70, 173};  // clusters of one row, of less than a tile and of several
+
+  Table() : x(static_cast<size_t>(n * d)), w(static_cast<size_t>(n)) {
+    std::mt19937_64 engine(3);
+    std::normal_distribution<double> normal;
+    for (auto& v : x) v = normal(engine);
+    for (auto& v : w) v = 1.0 + static_cast<double>(engine() % 3);
+    w[0] = 1.0;
   }
+  View<const double, 2> points() const { return {x.data(), {n, d}, {d, 1}}; }
+  View<const double, 1> weights() const { return {w.data(), {n}, {1}}; }
+  View<const int64_t, 1> begins() const { return {starts.data(), {static_cast<int64_t>(starts.size())}, {1}}; }
+  const double* row(int64_t i) const { return x.data() + i * d; }
+};
+
+double by_definition(const Table& table, const Metric& metric, int64_t i) {
+  double a = 0, b = INFINITY;
+  for (size_t c = 0; c + 1 < table.starts.size(); ++c) {
+    double sum = 0, mass = 0;
+    bool mine = false;
+    for (int64_t j = table.starts[c]; j < table.starts[c + 1]; ++j) {
+      sum += table.w[static_cast<size_t>(j)] * metric.distance(table.row(i), table.row(j));
+      mass += table.w[static_cast<size_t>(j)];
+      mine = mine || i == j;
+    }
+    if (mine)
+      a = mass > 1 ? sum / (mass - 1) : -1;
+    else
+      b = std::min(b, sum / mass);
+  }
+  return a < 0 ? 0 : (b - a) / std::max(a, b);
+}
+
+std::vector<double> silhouettes(const Table& table, const Metric& metric, Run run) {
+  std::vector<double> out(static_cast<size_t>(table.n));
+  silhouette(table.points(), table.weights(), table.begins(), metric, vector_view(out.data(), table.n), run);
+  return out;
+}
+
+}  // namespace
+
+TEST("silhouette: equals the definition under every metric, for any number of threads") {
+  const Table table;
+  for (const char* name : {"euclidean", "manhattan", "chebyshev", "minkowski", "cosine"}) {
+    const Metric metric(Metric::named(name), 3.0, table.d);
+    const std::vector<double> one = silhouettes(table, metric, Run{}), many = silhouettes(table, metric, Run{3, nullptr});
+    CHECK(one == many);
+    for (int64_t i = 0; i < table.n; ++i)
+      CHECK_SAY(std::abs(one[static_cast<size_t>(i)] - by_definition(table, metric, i)) < 1e-13, name << ", row " << i);
+  }
+}
+
+TEST("silhouette: rows of any layout") {
+  const Table table;
+  const Metric metric(MetricName::euclidean, 2.0, table.d);
+  std::vector<double> columns(table.x.size());
+  for (int64_t i = 0; i < table.n; ++i)
+    for (int64_t j = 0; j < table.d; ++j) columns[static_cast<size_t>(j * table.n + i)] = table.row(i)[j];
+  std::vector<double> out(static_cast<size_t>(table.n));
+  silhouette({columns.data(), {table.n, table.d}, {1, table.n}}, table.weights(), table.begins(), metric,
+             vector_view(out.data(), table.n), Run{});
+  CHECK(out == silhouettes(table, metric, Run{}));
+}
+
+TEST("silhouette: from distances, in blocks, in any order of the columns of a cluster") {
+  Table table;
+  const Metric metric(MetricName::euclidean, 2.0, table.d);
+  std::vector<double> expected = silhouettes(table, metric, Run{});
+  const auto of_distances = [&](int64_t first, int64_t last) {
+    std::vector<double> distances, out(static_cast<size_t>(last - first));
+    for (int64_t i = first; i < last; ++i)
+      for (int64_t j = 0; j < table.n; ++j)  // the diagonal is not read
+        distances.push_back(i == j ? NAN : metric.distance(table.row(i), table.row(j)));
+    silhouette_of_distances(matrix_view<const double>(distances.data(), last - first, table.n), first, table.weights(),
+                            table.begins(), vector_view(out.data(), last - first), Run{2, nullptr});
+    return out;
+  };
+  const std::vector<double> whole = of_distances(0, table.n), block = of_distances(40, 60);
+  for (size_t i = 0; i < whole.size(); ++i) CHECK(std::abs(whole[i] - expected[i]) < 1e-14);
+  CHECK(std::equal(block.begin(), block.end(), whole.begin() + 40));
+  // rows 70 … 172, one cluster, in the opposite order
+  for (int64_t i = 70, j = 172; i < j; ++i, --j) {
+    for (int64_t q = 0; q < table.d; ++q)
+      std::swap(table.x[static_cast<size_t>(i * table.d + q)], table.x[static_cast<size_t>(j * table.d + q)]);
+    std::swap(table.w[static_cast<size_t>(i)], table.w[static_cast<size_t>(j)]);
+  }
+  const std::vector<double> turned = of_distances(0, table.n);
+  CHECK(std::equal(turned.begin(), turned.begin() + 70, whole.begin()));
+  CHECK(std::equal(turned.begin() + 70, turned.end(), whole.rbegin()));
 }
