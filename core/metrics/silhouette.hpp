@@ -3,7 +3,7 @@
 // out_i = (b − a)/max(a, b), where a is the mean distance of x_i to the others of its cluster and b the least mean
 // distance to another cluster; 0 where its cluster weighs no more than 1. A weight of w stands for w equal rows. Every
 // pair is evaluated: O(n²) distances, O(n) memory. Sums of distances are compensated: their relative error is that of
-// the distances and of the sums over 32 of them (docs/numerics/sums.md, S6).
+// the distances and of the sums over 32 of them (docs/numerics/sums.md, S8).
 #pragma once
 
 #include "common/run.hpp"

@@ -1,4 +1,4 @@
-"""knoll.metrics and silhouettes: scikit-learn's figures, and those of their definitions."""
+"""knoll.metrics: scikit-learn's figures, and those of their definitions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import sklearn.metrics as peer
 from fuzz.case import Case, Family, Rng
 from fuzz.laws import quiet
 from fuzz.tables import Table
-from knoll import metrics, tuning
+from knoll import metrics, reference, tuning
 
 
 def parameters(rng: Rng, table: Table) -> dict[str, Any]:
@@ -35,7 +35,9 @@ def scores_are_those_of_scikit_learn(case: Case, model: Any) -> str | None:
     x, y = _repeated(case)
     if not len(x):
         return None
-    for name in ("adjusted_rand_score", "adjusted_mutual_info_score", "mutual_info_score"):
+    names = ("adjusted_rand_score", "adjusted_mutual_info_score", "mutual_info_score", "normalized_mutual_info_score",
+             "v_measure_score", "homogeneity_score", "completeness_score", "rand_score", "fowlkes_mallows_score")  # fmt: skip
+    for name in names:
         found = getattr(metrics, name)(a, b, sample_weight=w)
         with quiet():
             expected = getattr(peer, name)(x, y)
@@ -67,7 +69,7 @@ def silhouettes_follow_the_definition(case: Case, model: Any) -> str | None:
     labels, X = case.parameters["a"], case.X.astype(np.float64)
     w = np.ones(len(X)) if case.parameters["w"] is None else case.parameters["w"].astype(float)
     names = np.unique(labels[w > 0])
-    if not case.table.ordinary or len(names) < 2:
+    if not case.table.ordinary or len(names) < 2 or np.bincount(labels + 1, weights=w).max() <= 1:
         return None
     found = tuning.silhouette_samples(case.input(), labels, sample_weight=w, n_jobs=1)
     gaps = np.sqrt(((X[:, None] - X) ** 2).sum(axis=2))
@@ -86,10 +88,43 @@ def silhouettes_are_numbers(case: Case, model: Any) -> str | None:
     """Of any magnitude, silhouettes lie in [−1, 1]."""
     labels = case.parameters["a"]
     kept = labels[case.present]
-    if len(np.unique(kept)) < 2:
+    mass = np.ones(len(labels)) if case.weights is None else case.weights
+    if len(np.unique(kept)) < 2 or np.bincount(labels + 1, weights=mass).max() <= 1:
         return None
     found = tuning.silhouette_samples(case.input(), labels, sample_weight=case.weights, n_jobs=1)
     return None if (np.abs(found) <= 1 + 1e-12).all() else f"silhouettes from {found.min()} to {found.max()}"
+
+
+def point_scores_are_those_of_scikit_learn(case: Case, model: Any) -> str | None:
+    """Of repeated rows, on ordinary data."""
+    a, w = case.parameters["a"], case.parameters["w"]
+    labels, X = a if w is None else np.repeat(a, w), case.X.astype(np.float64)
+    X = X if w is None else np.repeat(X, w, axis=0)
+    if not case.table.ordinary or not 1 < len(set(labels.tolist())) < len(labels):
+        return None
+    for name in ("davies_bouldin_score", "calinski_harabasz_score"):
+        found = getattr(metrics, name)(case.input(), a, sample_weight=w, n_jobs=1)
+        with quiet():
+            expected = getattr(peer, name)(X, labels)
+        if name.startswith("davies") and expected == 0.0:
+            continue  # there distances below 1e-8 are none
+        if not math.isclose(found, expected, rel_tol=1e-6):
+            return f"{name} is {found!r}, scikit-learn's {expected!r}"
+    return None
+
+
+def validity_follows_the_definition(case: Case, model: Any) -> str | None:
+    """The tree is that of Kruskal's algorithm over all pairs, on ordinary data of few rows."""
+    labels, w = case.parameters["a"], case.parameters["w"]
+    sizes = np.bincount(labels + 1, weights=w)[1:]
+    if not case.table.ordinary or len(labels) > 60 or (sizes > 1).sum() < 2:
+        return None
+    X, names = case.X.astype(np.float64), labels
+    if w is not None:
+        X, names = np.repeat(X, w, axis=0), np.repeat(labels, w)
+    found = metrics.dbcv_score(case.input(), labels, sample_weight=w, n_jobs=1)
+    expected = reference.dbcv(X, names)
+    return None if math.isclose(found, expected, abs_tol=1e-9) else f"{found!r}, by its definition {expected!r}"
 
 
 FAMILY = Family(
@@ -101,5 +136,7 @@ FAMILY = Family(
         scores_are_symmetric_and_bounded,
         silhouettes_follow_the_definition,
         silhouettes_are_numbers,
+        point_scores_are_those_of_scikit_learn,
+        validity_follows_the_definition,
     ),
 )

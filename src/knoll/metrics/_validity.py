@@ -49,7 +49,7 @@ def dbcv_score(
     labels : array-like of shape (n_samples,)
         Their clusters, at least two of two rows or more; -1 is noise.
     metric : {"euclidean", "sqeuclidean"}, default="euclidean"
-        The distance ‖x − y‖: Euclidean, as in the paper, or its square.
+        The distance ‖x − y‖: Euclidean, or its square, which the authors' program takes.
     sample_weight : array-like of shape (n_samples,), default=None
         Whole numbers: a weight of w counts as w rows. 0 leaves a row out.
     n_jobs : int or None, default=None
@@ -80,9 +80,9 @@ def dbcv_score(
     >>> from knoll.metrics import dbcv_score
     >>> X = [[0.0], [1.0], [2.0], [3.0], [20.0], [21.0], [22.0], [23.0]]
     >>> round(dbcv_score(X, [0, 0, 0, 0, 1, 1, 1, 1]), 4)
-    0.9196
+    0.9368
     >>> round(dbcv_score(X, [0, 0, 0, 0, 1, 1, 1, -1]), 4)
-    0.8038
+    0.8171
     """
     owner = "dbcv_score"
     check_parameters(

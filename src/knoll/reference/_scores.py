@@ -67,7 +67,7 @@ def dbcv(X: ArrayLike, labels: ArrayLike) -> float:
     >>> from knoll.reference import dbcv
     >>> X = [[0.0], [1.0], [2.0], [3.0], [20.0], [21.0], [22.0], [23.0]]
     >>> round(dbcv(X, [0, 0, 0, 0, 1, 1, 1, 1]), 4)
-    0.9196
+    0.9368
     """
     points, names = _labelled(X, labels)
     D = np.sqrt(squared_distances(points, points))
