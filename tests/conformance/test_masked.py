@@ -130,6 +130,9 @@ def test_starts_are_refused(model, name):
 @pytest.mark.parametrize(
     ("call", "name"),
     [
+        (lambda: knoll.kmeans_plusplus(masked(X), 2), "X"),
+        (lambda: knoll.k_means(masked(X), 2), "X"),
+        (lambda: knoll.dbscan(masked(X)), "X"),
         (lambda: scales.k_distances(masked(X), 2), "X"),
         (lambda: scales.k_distances(X, 2, sample_weight=masked(np.ones(60))), "sample_weight"),
         (lambda: scales.estimate_eps(masked(X)), "X"),
@@ -143,6 +146,11 @@ def test_starts_are_refused(model, name):
         (lambda: tuning.silhouette_samples(masked(X), LABELS), "X"),
         (lambda: tuning.silhouette_samples(X, masked(LABELS)), "labels"),
         (lambda: tuning.eigengap(masked(np.linspace(1, 0, 9))), "eigenvalues"),
+        (lambda: metrics.silhouette_score(X, LABELS, sample_weight=masked(np.ones(60))), "sample_weight"),
+        (lambda: metrics.davies_bouldin_score(masked(X), LABELS), "X"),
+        (lambda: metrics.calinski_harabasz_score(X, masked(LABELS)), "labels"),
+        (lambda: metrics.dbcv_score(masked(X), LABELS), "X"),
+        (lambda: metrics.pair_confusion_matrix(LABELS, masked(LABELS)), "labels_pred"),
         (lambda: metrics.adjusted_rand_score(masked(LABELS), LABELS), "labels_true"),
         (lambda: metrics.adjusted_rand_score(LABELS, masked(LABELS)), "labels_pred"),
         (lambda: metrics.adjusted_mutual_info_score(LABELS, masked(LABELS)), "labels_pred"),

@@ -49,7 +49,7 @@ def test_bad_data(score, points, labels, message):
         ([3, 3, 3, 3], {}, "there is only one cluster; .* needs at least two. Cluster into two or more"),
         ([0, 1, 2, 3], {}, "each of the 4 rows is a cluster of its own; .* needs a cluster of two rows or more"),
         ([-1, -1, -1, -1], {}, "there is only one cluster"),
-        ([-1, -1, -1, -1], {"noise": "drop"}, "noise is 'drop' and every row is noise, so no cluster is left to score"),
+        ([-1, -1, -1, -1], {"noise": "drop"}, "every row is noise, -1, which is left out, so there is no cluster to score"),
         ([-1, -1, -1, -1], {"noise": "singletons"}, "each of the 4 rows is a cluster of its own"),
         ([0, 0, -1, -1], {"noise": "drop"}, "there is only one cluster"),
         ([0, 0, 1, 1], {"sample_weight": [1, 1, 0, 0]}, "only one cluster has a row of weight > 0"),
@@ -69,7 +69,7 @@ def test_clusters_that_have_no_score(score, labels, options, message):
     [
         ([3, 3, 3, 3], {}, "1 of 1 clusters has two rows or more; the score needs two such clusters"),
         ([0, 1, 2, 3], {}, "0 of 4 clusters has two rows or more"),
-        ([-1, -1, -1, -1], {}, "noise is 'drop' and every row is noise|every row is noise"),
+        ([-1, -1, -1, -1], {}, "every row is noise, -1, which is left out"),
         ([0, 0, -1, -1], {}, "1 of 1 clusters has two rows or more.* Noise, -1, is no cluster"),
         ([0, 0, 1, 1], {"sample_weight": [1, 1, 1.5, 1]}, "sample_weight must be whole numbers, got 1.5 at row 2"),
         ([0, 0, 1, 1], {"sample_weight": [2.0**53, 2.0, 2, 2]}, r"must sum to at most 2\*\*53"),

@@ -16,7 +16,7 @@ from knoll import _core
 from knoll._system import resolve_threads
 from knoll._typing import Floats, Ints, Labels
 from knoll.exceptions import BadData
-from knoll.metrics._points import Clusters, read_clusters, without_units
+from knoll.metrics._points import read_clusters, without_units
 from knoll.validation import N_JOBS, check_parameters, check_points
 
 _BLOCK = 1 << 22  # distances between means at a time
@@ -168,7 +168,7 @@ def _means(owner: str, X: Any, labels: Any, sample_weight: Any, noise: str, n_jo
     kept, threads = clusters.kept, resolve_threads(n_jobs)
     rows = without_units(points if kept.all() else points[kept])
     codes, mass = clusters.codes[kept].astype(np.int32), clusters.mass[kept]
-    centers = _averages(rows, mass, codes, clusters.count, threads)
+    centers, sizes = _averages(rows, mass, codes, clusters.count, threads)
     everything = np.zeros(len(rows), dtype=np.int32)
     squares = np.empty(len(rows))
     _core.own_distances(rows, centers, codes, squares, threads)
@@ -177,26 +177,20 @@ def _means(owner: str, X: Any, labels: Any, sample_weight: Any, noise: str, n_jo
         mass=mass,
         squares=squares,
         centers=centers,
-        center=_averages(rows, clusters.weights[kept], everything, 1, threads)[0],
-        sizes=_sizes(clusters),
+        center=_averages(rows, clusters.weights[kept], everything, 1, threads)[0][0],
+        sizes=sizes,
         times=clusters.times,
         threads=threads,
     )
 
 
-def _sizes(clusters: Clusters) -> Floats:
-    high, _ = _sums(np.zeros((int(clusters.kept.sum()), 1)), clusters.mass[clusters.kept],
-                    clusters.codes[clusters.kept].astype(np.int32), clusters.count, 1)  # fmt: skip
-    return np.ascontiguousarray(high[:, 0])
-
-
-def _averages(rows: Floats, mass: Floats, codes: Labels, k: int, threads: int) -> Floats:
-    """Return the mean of each cluster, rounded once (eq. 3.7)."""
+def _averages(rows: Floats, mass: Floats, codes: Labels, k: int, threads: int) -> tuple[Floats, Floats]:
+    """Return the mean of each cluster, rounded once (eq. 3.7), and its mass."""
     d = rows.shape[1]
     high, low = _sums(rows, mass, codes, k, threads)
     centers = np.empty((k, d))
     _core.cluster_means(high, low, np.zeros((k, d)), np.zeros(d), (0.0, 0.0, 0.0), centers, threads)
-    return centers
+    return centers, np.ascontiguousarray(high[:, 0])
 
 
 def _sums(rows: Floats, mass: Floats, codes: Labels, k: int, threads: int) -> tuple[Floats, Floats]:

@@ -86,7 +86,7 @@ def read_clusters(owner: str, labels: Any, sample_weight: Any, noise: str, n: in
     apart = is_noise(names)[codes] & (noise != "cluster")
     present = weights > 0
     if noise == "drop" and not (present & ~apart).any():
-        raise BadData(f"{owner}: noise is 'drop' and every row is noise, so no cluster is left to score.")
+        raise BadData(f"{owner}: every row is noise, -1, which is left out, so there is no cluster to score.")
     codes, mass = codes.copy(), weights
     times_of_noise = np.empty(0)
     codes[~present | apart] = -1
