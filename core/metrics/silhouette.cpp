@@ -73,74 +73,70 @@ double sum_of(View<const double, 2> distances, int64_t i, int64_t own, View<cons
   return sum.round();
 }
 
-// Tiles of distances from up to kPoints points to up to kPoints rows at a time.
+// Sums of distances from up to kPoints points to rows, up to kPoints of them at a time.
 class Distances {
  public:
   Distances(View<const double, 2> x, const Metric& metric)
       : x_(x),
         metric_(metric),
+        euclidean_(metric.name() == MetricName::euclidean),
         tiled_(metric.direct() && metric.has_kernels()),
         columns_(size()),
+        rows_(size()),
         others_(size()),
-        rows_(tiled_ ? 0 : size()),
         tile_(static_cast<size_t>(kPoints * kPoints)) {}
 
   void stand_at(int64_t begin, int64_t end) {
     points_ = end - begin;
-    if (tiled_)
-      pack_columns(x_.rows(begin, end), nullptr, columns_.data());
-    else
-      pack_rows(x_.rows(begin, end), rows_.data());
+    pack_columns(x_.rows(begin, end), nullptr, columns_.data());
+    pack_rows(x_.rows(begin, end), rows_.data());
   }
 
-  // The rows [begin, end).
-  void measure(int64_t begin, int64_t end) {
+  // sums[l] = Σ w·distance over the rows [begin, end), in order.
+  void add_up(int64_t begin, int64_t end, const double* w, double* sums) {
     const auto others = x_.rows(begin, end);
     const int64_t d = x_.shape[1], m = end - begin;
-    if (!tiled_) {
-      pack_rows(others, others_.data());
-      for (int64_t t = 0; t < m; ++t)
-        for (int64_t l = 0; l < points_; ++l)
-          tile_[static_cast<size_t>(t * kPoints + l)] =
-              metric_.distance(rows_.data() + l * d, others_.data() + t * d);
-    } else if (metric_.name() == MetricName::euclidean) {
-      const bool contiguous = x_.rows_contiguous();
-      if (!contiguous) pack_rows(others, others_.data());
-      kernels().distance_tile(columns_.data(), contiguous ? others.data : others_.data(),
-                              contiguous ? x_.stride[0] : d, m, d, tile_.data());
-    } else {
-      pack_columns(others, nullptr, others_.data());
-      kernels().index.tile[metric_.anywhere({}).reduction](columns_.data(), others_.data(), d, m, 1.0, tile_.data());
-    }
-  }
-
-  // sums[l] = Σ w·distance over the rows [begin, end) of the tile.
-  void add_up(const double* w, int64_t begin, int64_t end, double* sums) const {
     std::fill(sums, sums + kPoints, 0.0);
-    const double* const tile = tile_.data() + begin * kPoints;
-    if (tiled_ && metric_.name() == MetricName::euclidean)
-      kernels().root_sums(tile, w + begin, end - begin, sums);
-    else
-      weighted_sums(tile, w + begin, end - begin, sums);
+    if (euclidean_ && x_.rows_contiguous()) {
+      kernels().distance_sums(columns_.data(), others.data, x_.stride[0], m, d, w, sums);
+    } else if (euclidean_) {
+      pack_rows(others, others_.data());
+      kernels().distance_sums(columns_.data(), others_.data(), d, m, d, w, sums);
+    } else {
+      measure(others);
+      weighted_sums(tile_.data(), w, m, sums);
+    }
   }
 
  private:
   size_t size() const { return static_cast<size_t>(x_.shape[1] * kPoints); }
 
+  void measure(View<const double, 2> others) {
+    const int64_t d = x_.shape[1], m = others.shape[0];
+    if (tiled_) {
+      pack_columns(others, nullptr, others_.data());
+      kernels().index.tile[metric_.anywhere({}).reduction](columns_.data(), others_.data(), d, m, 1.0, tile_.data());
+      return;
+    }
+    pack_rows(others, others_.data());
+    for (int64_t t = 0; t < m; ++t)
+      for (int64_t l = 0; l < points_; ++l)
+        tile_[static_cast<size_t>(t * kPoints + l)] = metric_.distance(rows_.data() + l * d, others_.data() + t * d);
+  }
+
   View<const double, 2> x_;
   const Metric& metric_;
-  bool tiled_;  // by kernels, else pair by pair
+  bool euclidean_, tiled_;  // by kernels, else pair by pair
   int64_t points_ = 0;
-  std::vector<double> columns_, others_, rows_, tile_;
+  std::vector<double> columns_, rows_, others_, tile_;
 };
 
 }  // namespace
 
 void silhouette(View<const double, 2> x, View<const double, 1> weights, View<const int64_t, 1> starts,
                 const Metric& metric, View<double, 1> out, Run run) {
-  const int64_t n = x.shape[0];
   const std::vector<double> mass = masses_of(weights, starts, run);
-  for_chunks(n, kPoints, run, [&](int64_t, int64_t begin, int64_t end) {
+  for_chunks(x.shape[0], kPoints, run, [&](int64_t, int64_t begin, int64_t end) {
     Distances distances(x, metric);
     distances.stand_at(begin, end);
     std::array<Point, kPoints> points;
@@ -148,27 +144,19 @@ void silhouette(View<const double, 2> x, View<const double, 1> weights, View<con
       while (begin + l >= starts(c + 1)) ++c;
       points[static_cast<size_t>(l)].home = c;
     }
-    // A tile may hold rows of several clusters, and a cluster may go on in the next tile: j rises through all rows, so
-    // bits do not depend on chunks.
-    std::array<Twofold, kPoints> sums{};
+    // The rows of a cluster lie one after the other; j rises through all of them, so bits do not depend on chunks.
     double w[kPoints], part[kPoints];
-    int64_t c = 0;
-    for (int64_t j = 0; j < n; j += kPoints) {
-      if (j % (64 * kPoints) == 0) run.poll();
-      const int64_t last = std::min(j + kPoints, n);
-      for (int64_t t = j; t < last; ++t) w[t - j] = weights(t);
-      distances.measure(j, last);
-      for (int64_t from = j; from < last;) {
-        const int64_t to = std::min(last, starts(c + 1));
-        distances.add_up(w, from - j, to - j, part);
+    for (int64_t c = 0; c + 1 < starts.shape[0]; ++c) {
+      std::array<Twofold, kPoints> sums{};
+      for (int64_t j = starts(c); j < starts(c + 1); j += kPoints) {
+        if ((j / kPoints) % 64 == 0) run.poll();
+        const int64_t last = std::min(j + kPoints, starts(c + 1));
+        for (int64_t t = j; t < last; ++t) w[t - j] = weights(t);
+        distances.add_up(j, last, w, part);
         for (size_t l = 0; l < kPoints; ++l) sums[l] = sums[l] + Twofold{part[l], 0};
-        from = to;
-        if (to < starts(c + 1)) continue;
-        for (int64_t l = 0; l < end - begin; ++l)
-          points[static_cast<size_t>(l)].meet(c, sums[static_cast<size_t>(l)].high, mass[static_cast<size_t>(c)]);
-        sums.fill({});
-        ++c;
       }
+      for (int64_t l = 0; l < end - begin; ++l)
+        points[static_cast<size_t>(l)].meet(c, sums[static_cast<size_t>(l)].high, mass[static_cast<size_t>(c)]);
     }
     for (int64_t l = 0; l < end - begin; ++l) out(begin + l) = points[static_cast<size_t>(l)].silhouette();
   });

@@ -10,17 +10,26 @@
 
 using namespace knoll;
 
-TEST("silhouette: roots are added with their weights on every instruction set") {
-  std::vector<double> tile(static_cast<size_t>(7 * kPoints)), w(7);
-  for (size_t i = 0; i < tile.size(); ++i) tile[i] = static_cast<double>(i * i % 1000) + 0.25;
+TEST("silhouette: distances are added with their weights on every instruction set") {
+  const int64_t d = 5, m = 7;
+  std::vector<double> columns(static_cast<size_t>(d * kPoints)), y(static_cast<size_t>(m * (d + 1))), w(7);
+  for (size_t i = 0; i < columns.size(); ++i) columns[i] = static_cast<double>(i * i % 1000) + 0.25;
+  for (size_t i = 0; i < y.size(); ++i) y[i] = static_cast<double>(i * 7 % 100) - 0.5;
   for (size_t t = 0; t < w.size(); ++t) w[t] = 0.5 + static_cast<double>(t);
   for (const Kernels* table : all_kernels()) {
     std::vector<double> sums(static_cast<size_t>(kPoints), 3.0);
-    table->root_sums(tile.data(), w.data(), 7, sums.data());
+    table->distance_sums(columns.data(), y.data(), d + 1, m, d, w.data(), sums.data());
     for (size_t l = 0; l < kPoints; ++l) {
       double expected = 3.0;
-      for (size_t t = 0; t < 7; ++t) expected += w[t] * std::sqrt(tile[t * kPoints + l]);
-      CHECK(std::abs(sums[l] - expected) <= 1e-14 * expected);
+      for (size_t t = 0; t < m; ++t) {
+        double square = 0;
+        for (size_t j = 0; j < d; ++j) {
+          const double difference = columns[j * kPoints + l] - y[t * (d + 1) + j];
+          square += difference * difference;
+        }
+        expected += w[t] * std::sqrt(square);
+      }
+      CHECK_SAY(std::abs(sums[l] - expected) <= 1e-14 * expected, table->name);
     }
   }
 }
