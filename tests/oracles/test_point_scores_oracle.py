@@ -103,7 +103,8 @@ def test_silhouettes_far_from_the_origin():
 @pytest.mark.parametrize("k", [2, 5, 30])
 def test_scores_of_means_are_scikit_learns(d, k):
     X, labels = table(100 + d + k, d=d, k=k)
-    assert metrics.davies_bouldin_score(X, labels) == pytest.approx(theirs.davies_bouldin_score(X, labels), rel=1e-12)
+    # theirs expand the squares of distances between means, some of which are close
+    assert metrics.davies_bouldin_score(X, labels) == pytest.approx(theirs.davies_bouldin_score(X, labels), rel=1e-9)
     expected = theirs.calinski_harabasz_score(X, labels)
     assert metrics.calinski_harabasz_score(X, labels) == pytest.approx(expected, rel=1e-12)
 
@@ -129,7 +130,7 @@ def test_scores_of_means_in_exact_fractions():
 
 def test_where_nothing_varies_within_clusters():
     X, labels = np.repeat([[0.1], [0.7], [1.3]], 3, axis=0), np.repeat([0, 1, 2], 3)
-    assert metrics.calinski_harabasz_score(X, labels) == theirs.calinski_harabasz_score(X, labels) == 1.0
+    assert metrics.calinski_harabasz_score(X, labels) == 1.0  # theirs is 1.7e32: their means of equal rows are rounded
     assert metrics.davies_bouldin_score(X, labels) == theirs.davies_bouldin_score(X, labels) == 0.0
     assert (metrics.silhouette_samples(X, labels) == 1.0).all()
 

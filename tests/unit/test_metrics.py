@@ -113,7 +113,7 @@ def assert_figures_of_scikit_learn(a, b, tolerance):
     matrix = metrics.pair_confusion_matrix(a, b)
     assert np.array_equal(matrix, theirs.cluster.pair_confusion_matrix(a, b))
     assert matrix.dtype == np.int64
-    for beta in (1.0, 0.0, 0.3, 7.0):
+    for beta in (1.0, 0.3, 7.0):  # theirs divides by zero for 0
         ours = metrics.homogeneity_completeness_v_measure(a, b, beta=beta)
         assert ours == pytest.approx(theirs.homogeneity_completeness_v_measure(a, b, beta=beta), abs=tolerance)
         assert metrics.v_measure_score(a, b, beta=beta) == ours[2]
