@@ -13,6 +13,18 @@ from fuzz.laws import quiet
 from fuzz.tables import Table
 from knoll import metrics, reference, tuning
 
+SCORES = (
+    "adjusted_rand_score",
+    "adjusted_mutual_info_score",
+    "mutual_info_score",
+    "normalized_mutual_info_score",
+    "v_measure_score",
+    "homogeneity_score",
+    "completeness_score",
+    "rand_score",
+    "fowlkes_mallows_score",
+)
+
 
 def parameters(rng: Rng, table: Table) -> dict[str, Any]:
     """Draw two labellings, possibly with noise, and whole weights."""
@@ -35,9 +47,7 @@ def scores_are_those_of_scikit_learn(case: Case, model: Any) -> str | None:
     x, y = _repeated(case)
     if not len(x):
         return None
-    names = ("adjusted_rand_score", "adjusted_mutual_info_score", "mutual_info_score", "normalized_mutual_info_score",
-             "v_measure_score", "homogeneity_score", "completeness_score", "rand_score", "fowlkes_mallows_score")  # fmt: skip
-    for name in names:
+    for name in SCORES:
         found = getattr(metrics, name)(a, b, sample_weight=w)
         with quiet():
             expected = getattr(peer, name)(x, y)

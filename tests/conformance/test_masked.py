@@ -203,6 +203,8 @@ REFERENCE = {
     "complete_linkage": (),
     "single_linkage": (),
     "ward": (),
+    "dbcv": (LABELS,),
+    "silhouette": (LABELS,),
     "dbscan_climbing": (1.0, 3),
     "dbscan_graph": (1.0, 3),
     "dbscan_spectral": (1.0, 3),

@@ -115,7 +115,10 @@ def test_scores_of_means_in_exact_fractions():
     groups = [[[Fraction(int(v)) for v in row] for row in X[labels == c]] for c in range(3)]
     means = [[sum(column) / len(group) for column in zip(*group)] for group in groups]
     every = [sum(column) / 25 for column in zip(*itertools.chain(*groups))]
-    square = lambda x, y: sum((a - b) ** 2 for a, b in zip(x, y))
+
+    def square(x, y):
+        return sum((a - b) ** 2 for a, b in zip(x, y))
+
     within = sum(square(row, mean) for group, mean in zip(groups, means) for row in group)
     between = sum(len(group) * square(mean, every) for group, mean in zip(groups, means))
     expected = float(between * 22 / (within * 2))
@@ -196,7 +199,7 @@ def test_validity_by_all_spanning_trees(sizes):
 
 
 def test_validity_by_hand():
-    """Two rows each of four on a line: c is the harmonic mean of the distances, and the two in the middle are inside."""
+    """Of four rows on a line the two in the middle are inside; c is the harmonic mean of the distances."""
     X = [[0.0], [1.0], [2.0], [3.0], [20.0], [21.0], [22.0], [23.0]]
     labels = [0, 0, 0, 0, 1, 1, 1, 1]
     assert metrics.dbcv_score(X, labels) == pytest.approx((19 - 1.2) / 19, rel=1e-14)

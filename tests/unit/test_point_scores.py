@@ -49,7 +49,11 @@ def test_bad_data(score, points, labels, message):
         ([3, 3, 3, 3], {}, "there is only one cluster; .* needs at least two. Cluster into two or more"),
         ([0, 1, 2, 3], {}, "each of the 4 rows is a cluster of its own; .* needs a cluster of two rows or more"),
         ([-1, -1, -1, -1], {}, "there is only one cluster"),
-        ([-1, -1, -1, -1], {"noise": "drop"}, "every row is noise, -1, which is left out, so there is no cluster to score"),
+        (
+            [-1, -1, -1, -1],
+            {"noise": "drop"},
+            "every row is noise, -1, which is left out, so there is no cluster to score",
+        ),
         ([-1, -1, -1, -1], {"noise": "singletons"}, "each of the 4 rows is a cluster of its own"),
         ([0, 0, -1, -1], {"noise": "drop"}, "there is only one cluster"),
         ([0, 0, 1, 1], {"sample_weight": [1, 1, 0, 0]}, "only one cluster has a row of weight > 0"),
@@ -130,7 +134,7 @@ def test_bad_metric_of_the_validity():
 
 def test_weights_below_the_number_of_clusters():
     rows, labels, w = [[0.0], [1.0], [2.0], [5.0], [6.0]], [0, 0, 1, 2, 3], [0.9, 0.9, 0.2, 0.2, 0.2]
-    with pytest.raises(BadData, match="the weights sum to 2.4 for 4 clusters. A score needs more rows than clusters"):
+    with pytest.raises(BadData, match=r"the weights sum to 2\.4 for 4 clusters. A score needs more rows than clusters"):
         metrics.calinski_harabasz_score(rows, labels, sample_weight=w)
 
 

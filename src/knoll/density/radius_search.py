@@ -28,6 +28,7 @@ from knoll.exceptions import BadData
 from knoll.neighbors.index import CoreParameter, UniqueRowIndex
 from knoll.neighbors.metric_names import Metric, core_metric, core_parameter, minkowski_power
 
+
 def choose_search(
     points: Any, eps: float, metric: Metric, metric_params: dict[str, Any] | None, p: float | None, threads: int
 ) -> Search:

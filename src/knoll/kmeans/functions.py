@@ -167,4 +167,6 @@ def kmeans_plusplus(
     drawn = seeding.kmeans_plus_plus(
         block.points, rows, int(n_clusters), draw_seed(random_state), n_trials=n_local_trials, threads=threads
     )
+    if weights is not None and counted.points.shape[0] < n:  # beside extreme data, rows of weight 0 were left out
+        drawn = np.flatnonzero(weights)[drawn]
     return np.array(dense_rows(points, drawn)), drawn

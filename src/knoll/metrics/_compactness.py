@@ -32,8 +32,7 @@ def davies_bouldin_score(
 ) -> float:
     """Return the mean over the clusters of the worst (s_i + s_j)/‖m_i − m_j‖; smaller is better, 0 the least.
 
-    m_i is the mean of cluster i and s_i the mean distance of its rows to m_i. Two clusters with one mean do not count as
-    a pair.
+    m_i is the mean of cluster i and s_i the mean distance of its rows to m_i. Two clusters with one mean are no pair.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """Entropy, mutual information, and what is made of them:
 
-    AMI = (MI − E[MI]) / (average(H_true, H_pred) − E[MI])      adjusted for chance
-    NMI = MI / average(H_true, H_pred)
-    homogeneity = MI / H_true,  completeness = MI / H_pred,  and their weighted harmonic mean, the V-measure
+AMI = (MI − E[MI]) / (average(H_true, H_pred) − E[MI])      adjusted for chance
+NMI = MI / average(H_true, H_pred)
+homogeneity = MI / H_true,  completeness = MI / H_pred,  and their weighted harmonic mean, the V-measure
 """
 
 from __future__ import annotations
@@ -354,7 +354,7 @@ def _check_average(average_method: Any) -> None:
 
 
 class _Shared(NamedTuple):
-    """Information, and what is known without rounding: whether each cluster of one labelling lies in one of the other."""
+    """Information, and what is known without rounding: whether clusters of one labelling lie in those of the other."""
 
     mi: float
     h_true: float

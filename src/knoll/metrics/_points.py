@@ -51,7 +51,7 @@ class Clusters:
 
     def sizes(self) -> Floats:
         """Return the mass of each cluster."""
-        return np.bincount(self.codes[self.kept], weights=self.mass[self.kept], minlength=self.count)
+        return np.bincount(self.codes[self.kept], self.mass[self.kept], self.count).astype(np.float64)
 
     def check(self, owner: str, what: str) -> None:
         """Refuse a single cluster, and clusters of one row each."""

@@ -1,4 +1,4 @@
-"""Scores by pairs of rows, counted in exact integers: Rand's index, adjusted for chance or not, Fowlkes and Mallows'."""
+"""Scores by pairs of rows, counted in exact integers: Rand's index, adjusted or not, and Fowlkes and Mallows'."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-
 from numpy.typing import NDArray
 
 from knoll._typing import Ints

@@ -90,7 +90,7 @@ def dbcv(X: ArrayLike, labels: ArrayLike) -> float:
 
 
 def _core_distance(distances: Floats, d: int) -> float:
-    """(Σ r^−d / (n − 1))^(−1/d) over the others of a cluster, in units of the least; 0 beside an equal row (eq. 5.15)."""
+    """(Σ r^−d / (n − 1))^(−1/d) over the others of a cluster, in units of the least; 0 beside an equal one (5.15)."""
     least = float(distances.min())
     if least == 0:
         return 0.0
