@@ -101,8 +101,8 @@ def mean_shift(
     --------
     >>> from knoll import mean_shift
     >>> cluster_centers, labels = mean_shift([[0.0], [1.0], [9.0], [10.0]], bandwidth=2.0)
-    >>> cluster_centers.tolist(), labels.tolist()
-    ([[0.5], [9.5]], [0, 0, 1, 1])
+    >>> sorted(cluster_centers.ravel().tolist()), cluster_centers[labels].ravel().tolist()
+    ([0.5, 9.5], [0.5, 0.5, 9.5, 9.5])
     """
     model = MeanShift(
         bandwidth=bandwidth,

@@ -168,8 +168,8 @@ def _check_points(owner: str, X: Any, metric: Metric, n_jobs: int | None) -> Any
         )
     own = np.diagonal(distances)
     if own.max() > _ROUNDING:
-        row = int(own.argmax())
-        raise BadData(f"{owner}: the distance of row {row} to itself is {own[row]}, not 0. Use np.fill_diagonal(X, 0).")
+        at = int(own.argmax())
+        raise BadData(f"{owner}: the distance of row {at} to itself is {own[at]}, not 0. Use np.fill_diagonal(X, 0).")
     return distances
 
 
