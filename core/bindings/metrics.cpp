@@ -40,9 +40,8 @@ void py_silhouette_of_distances(const In<double, 2>& distances, int64_t first, c
   need(static_cast<int64_t>(out.shape(0)) == m, "out must have one entry per row");
   need(first >= 0 && first <= n - m, "first must be the column of the first row, and every row must have one");
   need_starts(view<1>(starts), n);
-  call(threads, 20.0 * static_cast<double>(m) * static_cast<double>(n), [&](Run run) {
-    silhouette_of_distances(rows, first, view<1>(weights), view<1>(starts), view<1>(out), run);
-  });
+  call(threads, 20.0 * static_cast<double>(m) * static_cast<double>(n),
+       [&](Run run) { silhouette_of_distances(rows, first, view<1>(weights), view<1>(starts), view<1>(out), run); });
 }
 
 void py_cluster_validity(const In<double, 2>& x, const In<double, 1>& weights, const In<int64_t, 1>& starts,

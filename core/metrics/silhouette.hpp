@@ -13,11 +13,10 @@
 namespace knoll {
 
 // Rows are added in their order, so bits depend on it, and on nothing else.
-void silhouette(View<const double, 2> x,        // in  (n, d) rows grouped by cluster
-                View<const double, 1> weights,  // in  (n) in the same order
-                View<const int64_t, 1> starts,  // in  (k + 1) where each cluster begins; k ≥ 2, none empty
-                const Metric& metric,
-                View<double, 1> out,  // out (n)
+void silhouette(View<const double, 2> x,                    // in  (n, d) rows grouped by cluster
+                View<const double, 1> weights,              // in  (n) in the same order
+                View<const int64_t, 1> starts,              // in  (k + 1) where each cluster begins; k ≥ 2, none empty
+                const Metric& metric, View<double, 1> out,  // out (n)
                 Run run);
 
 // The same from distances, of m of the rows to all n. Distances may be any numbers; sums are exact, so that no order of

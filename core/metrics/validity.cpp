@@ -237,7 +237,8 @@ void least_reach_of(const Rows& rows, const Inside& inside, int64_t begin, int64
     if (j % (64 * kPoints) == 0) run.poll();
     const int64_t last = std::min(j + kPoints, m);
     const size_t low = static_cast<size_t>(j), high = static_cast<size_t>(last - 1);
-    if (inside.cluster[low] == inside.cluster[high] && inside.cluster[low] == inside.cluster[static_cast<size_t>(begin)] &&
+    if (inside.cluster[low] == inside.cluster[high] &&
+        inside.cluster[low] == inside.cluster[static_cast<size_t>(begin)] &&
         inside.cluster[low] == inside.cluster[static_cast<size_t>(end - 1)])
       continue;  // all of one cluster
     pack_columns(points.rows(j, last), nullptr, others.data());

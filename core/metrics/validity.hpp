@@ -15,15 +15,15 @@ namespace knoll {
 // Rows of a cluster are distinct; a weight of w stands for w equal rows: one that the tree enters, and w − 1 leaves.
 // Every cluster weighs more than 1.
 // O(n² d) work, O(n d) memory.
-void cluster_validity(View<const double, 2> x,         // in  (n, d) rows grouped by cluster
-                      View<const double, 1> weights,   // in  (n) whole numbers ≥ 1
-                      View<const int64_t, 1> starts,   // in  (k + 1) where each cluster begins; none is empty
-                      bool squared,                    // distances are Σ(x − y)², not its root
-                      View<double, 1> core,            // out (n) core distances
-                      View<uint8_t, 1> inside,         // out (n) whether a row is inside of its tree
-                      View<double, 1> sparseness,      // out (k) the longest edge inside of the tree
-                      View<double, 1> separation,      // out (k) the least mutual reachability of a row inside of the
-                                                       //         tree to one inside of another; infinite where k = 1
+void cluster_validity(View<const double, 2> x,        // in  (n, d) rows grouped by cluster
+                      View<const double, 1> weights,  // in  (n) whole numbers ≥ 1
+                      View<const int64_t, 1> starts,  // in  (k + 1) where each cluster begins; none is empty
+                      bool squared,                   // distances are Σ(x − y)², not its root
+                      View<double, 1> core,           // out (n) core distances
+                      View<uint8_t, 1> inside,        // out (n) whether a row is inside of its tree
+                      View<double, 1> sparseness,     // out (k) the longest edge inside of the tree
+                      View<double, 1> separation,     // out (k) the least mutual reachability of a row inside of the
+                                                      //         tree to one inside of another; infinite where k = 1
                       Run run);
 
 }  // namespace knoll

@@ -84,7 +84,8 @@ TEST("silhouette: equals the definition under every metric, for any number of th
   const Table table;
   for (const char* name : {"euclidean", "manhattan", "chebyshev", "minkowski", "cosine"}) {
     const Metric metric(Metric::named(name), 3.0, table.d);
-    const std::vector<double> one = silhouettes(table, metric, Run{}), many = silhouettes(table, metric, Run{3, nullptr});
+    const std::vector<double> one = silhouettes(table, metric, Run{}),
+                              many = silhouettes(table, metric, Run{3, nullptr});
     CHECK(one == many);
     for (int64_t i = 0; i < table.n; ++i)
       CHECK_SAY(std::abs(one[static_cast<size_t>(i)] - by_definition(table, metric, i)) < 1e-13, name << ", row " << i);

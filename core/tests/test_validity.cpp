@@ -43,7 +43,9 @@ Table random_table(uint64_t seed, int64_t d, std::vector<int64_t> starts, bool l
   for (int64_t i = 0; i < table.n(); ++i) {
     // On the lattice many distances tie; the first coordinate keeps rows distinct.
     for (int64_t q = 0; q < d; ++q)
-      table.x.push_back(!lattice ? normal(engine) : q == 0 ? static_cast<double>(i) : static_cast<double>(engine() % 3));
+      table.x.push_back(!lattice ? normal(engine)
+                        : q == 0 ? static_cast<double>(i)
+                                 : static_cast<double>(engine() % 3));
     table.w.push_back(weighted && engine() % 4 == 0 ? 2.0 + static_cast<double>(engine() % 2) : 1.0);
   }
   return table;
@@ -64,7 +66,8 @@ Found run(const Table& t, bool squared, Run run) {
 Found by_definition(const Table& t, bool squared, const std::vector<double>* core = nullptr) {
   const auto n = static_cast<size_t>(t.n()), k = t.starts.size() - 1;
   const auto distance = [&](int64_t i, int64_t j) { return squared ? t.square(i, j) : std::sqrt(t.square(i, j)); };
-  Found found{std::vector<double>(n), std::vector<double>(k), std::vector<double>(k, INFINITY), std::vector<uint8_t>(n)};
+  Found found{std::vector<double>(n), std::vector<double>(k), std::vector<double>(k, INFINITY),
+              std::vector<uint8_t>(n)};
   std::vector<size_t> cluster(n);
   for (size_t c = 0; c < k; ++c) {
     const int64_t begin = t.starts[c], end = t.starts[c + 1];
