@@ -306,10 +306,17 @@ def by_hand(core: types.ModuleType) -> Iterator[Seed]:
     for dtype in (np.float64, np.float32):
         points = x.astype(dtype)
         yield Seed("mahalanobis2", (points, np.zeros(3), np.eye(3), np.empty(40), 1))
-        yield Seed("silhouette", (points, np.ones(40), np.array([0, 10, 25, 40]), np.empty(40), 2))
         taken = x[:, 0] > 0
         numbers = np.empty(int(taken.sum()), np.int64)
         yield Seed("split_rows", (points, taken, numbers, points[taken], points[~taken], 1))
+    starts = np.array([0, 10, 25, 40])
+    for metric in ("euclidean", "chebyshev", "minkowski", "cosine"):
+        yield Seed("silhouette", (x, np.ones(40), starts, metric, 3.0, np.empty(40), 2))
+    gaps = np.linalg.norm(x[:, None] - x, axis=2)
+    yield Seed("silhouette_of_distances", (gaps[5:25].copy(), 5, np.ones(40), starts, np.empty(20), 2))
+    for squared in (False, True):
+        validity = np.empty(40), np.empty(40, np.uint8), np.empty(3), np.empty(3)
+        yield Seed("cluster_validity", (x, np.ones(40), starts, squared, *validity, 2))
     for gaussian in (False, True):
         for level, tol in ((None, 0.0), (3.0, 0.0), (None, 1e-3)):
             yield Seed("ascent_paths", (x, None, x[:5].copy(), 1.0, level, tol, 20, gaussian, 1))

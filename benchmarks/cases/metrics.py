@@ -1,7 +1,7 @@
-"""Adjusted mutual information with thousands of labels, where its expected value is the whole work.
+"""Adjusted mutual information with thousands of labels, where its expected value is the whole work; silhouettes.
 
-The truth is the definition of Vinh, Epps and Bailey (2010, JMLR 11) with arithmetic-mean normalisation,
-summed in extended precision over a table of log-factorials.
+The truth of the first is the definition of Vinh, Epps and Bailey (2010, JMLR 11) with arithmetic-mean normalisation,
+summed in extended precision over a table of log-factorials; that of the second is the definition for some rows.
 """
 
 from __future__ import annotations
@@ -78,6 +78,53 @@ register(
         not_worse=no_larger("error", floor=1e-12),
         targets=(Target(300),),
         warmup=lambda data: {"a": data["a"][:100], "b": data["b"][:100]},
+        repeats=3,
+    )
+)
+
+
+def make_points(n: int, d: int, k: int) -> dict[str, np.ndarray]:
+    """Overlapping Gaussian clusters, and the silhouettes of some rows in extended precision."""
+    rng = np.random.default_rng(20260101)
+    labels = rng.integers(k, size=n)
+    X = rng.normal(size=(n, d)) + 2 * rng.normal(size=(k, d))[labels]
+    rows, truth = np.arange(0, n, n // 50), []
+    for row in rows:
+        gaps = np.sqrt(((X.astype(np.longdouble) - X[row]) ** 2).sum(axis=1))
+        sums = [gaps[labels == c].sum() / ((labels == c).sum() - (labels[row] == c)) for c in range(k)]
+        a, b = sums[labels[row]], min(sums[c] for c in range(k) if c != labels[row])
+        truth.append(float((b - a) / max(a, b)))
+    return {"X": X, "labels": labels, "rows": rows, "truth": np.array(truth)}
+
+
+def silhouettes_knoll(data: Data, threads: int) -> np.ndarray:
+    from knoll.metrics import silhouette_samples
+
+    return silhouette_samples(data["X"], data["labels"], n_jobs=threads)
+
+
+def silhouettes_sklearn(data: Data, threads: int) -> np.ndarray:
+    from sklearn.metrics import silhouette_samples
+
+    return np.asarray(silhouette_samples(data["X"], data["labels"]))
+
+
+def silhouette_error(data: Data, result: np.ndarray) -> dict[str, float]:
+    return {"error": float(np.abs(result[data["rows"]] - data["truth"]).max())}
+
+
+register(
+    Case(
+        name="silhouette-5e4x8",
+        group="Metrics",
+        about="silhouettes of 50000 points in 8 columns, 10 clusters",
+        data=partial(make_points, 50_000, 8, 10),
+        ours=Contestant("knoll", silhouettes_knoll, ("knoll.metrics",)),
+        peers=(Contestant("scikit-learn", silhouettes_sklearn, ("sklearn.metrics",)),),
+        judge=silhouette_error,
+        not_worse=no_larger("error", floor=1e-12),
+        targets=(Target(10),),
+        warmup=lambda data: {"X": data["X"][:200], "labels": data["labels"][:200]},
         repeats=3,
     )
 )

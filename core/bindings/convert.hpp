@@ -34,6 +34,7 @@ void bind_index(nb::module_& m);
 void bind_tree(nb::module_& m);
 void bind_tree_partitions(nb::module_& m);
 void bind_comparison(nb::module_& m);
+void bind_metrics(nb::module_& m);
 void bind_hierarchy(nb::module_& m);
 void bind_ascent(nb::module_& m);
 void bind_seeding(nb::module_& m);

@@ -12,7 +12,6 @@
 #include "common/thread_pool.hpp"
 #include "common/tile.hpp"
 #include "kmeans/cluster_means.hpp"
-#include "kmeans/silhouette.hpp"
 #include "mixture/cholesky.hpp"
 #include "mixture/mahalanobis.hpp"
 #include "mixture/moments.hpp"
@@ -142,22 +141,6 @@ static void py_colour(const Out<double, 2>& x, const In<double, 1>& mean, const 
        [&](Run run) { colour(view<2>(x), view<1>(mean), view<2>(lower), run); });
 }
 
-template <class T>
-static void py_silhouette(const In<T, 2>& x, const In<double, 1>& weights, const In<int64_t, 1>& starts,
-                          const Out<double, 1>& out, int threads) {
-  const auto points = view<2>(x);
-  const auto begins = view<1>(starts);
-  const int64_t n = points.shape[0], d = points.shape[1], k = begins.shape[0] - 1;
-  check_memory({array("x", x), array("weights", weights), array("starts", starts), array("out", out)});
-  need(static_cast<int64_t>(weights.shape(0)) == n && static_cast<int64_t>(out.shape(0)) == n,
-       "weights and out must have one entry per row");
-  // The core takes starts as offsets into rows without a test.
-  need(k >= 1 && begins(0) == 0 && begins(k) == n, "starts must go from 0 to the number of rows");
-  for (int64_t c = 0; c < k; ++c) need(begins(c) < begins(c + 1), "starts must rise: no cluster may be empty");
-  call(threads, static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(d + 4),
-       [&](Run run) { silhouette(points, view<1>(weights), begins, view<1>(out), run); });
-}
-
 // Any number is a valid purpose: it is part of a counter, not an index.
 static void py_fill_normal(uint64_t seed, uint32_t purpose, uint64_t first, const Out<double, 1>& out, int threads) {
   check_memory({array("out", out)});
@@ -233,10 +216,6 @@ NB_MODULE(_core, m) {
         "Factorise a in place; returns -1, or the pivot that failed.");
   m.def("invert_lower", &py_invert_lower, nb::arg("l"), nb::arg("out").noconvert(),
         "Invert a lower triangular matrix.");
-  m.def("silhouette", &py_silhouette<double>, nb::arg("x").noconvert(), nb::arg("weights"), nb::arg("starts"),
-        nb::arg("out").noconvert(), nb::arg("threads"), "Silhouettes of rows that are grouped by cluster.");
-  m.def("silhouette", &py_silhouette<float>, nb::arg("x").noconvert(), nb::arg("weights"), nb::arg("starts"),
-        nb::arg("out").noconvert(), nb::arg("threads"));
   m.def("fill_normal", &py_fill_normal, nb::arg("seed"), nb::arg("purpose"), nb::arg("first"),
         nb::arg("out").noconvert(), nb::arg("threads"),
         "Fill out with standard normals: a pure function of (seed, purpose, index).");
@@ -259,6 +238,7 @@ NB_MODULE(_core, m) {
   bind_tree(m);
   bind_tree_partitions(m);
   bind_comparison(m);
+  bind_metrics(m);
   bind_hierarchy(m);
   bind_ascent(m);
   bind_seeding(m);

@@ -40,7 +40,8 @@ struct Kernels {
   void (*lower_product)(const double* columns, int64_t d, const double* factor, double* out);
   void (*whitened_norms)(const double* columns, int64_t d, const double* factor, double* out);
   void (*distance_tile)(const double* columns, const double* y, int64_t stride, int64_t m, int64_t d, double* out);
-  void (*root_sums)(const double* tile, const double* w, int64_t m, double* sums);
+  void (*distance_sums)(const double* columns, const double* y, int64_t stride, int64_t m, int64_t d, const double* w,
+                        double* sums);
 
   // Plain functions behind pointers: one indirect call per tile, which has hundreds of operations at least.
   // The families' own.

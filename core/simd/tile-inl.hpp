@@ -173,14 +173,29 @@ static void distance_tile(const double* columns, const double* y, int64_t stride
   }
 }
 
-// sums[l] += Σ_t w[t] √tile[t, l], t = 0 … m−1 in order: distances of kPoints points, weighed and added.
-static void root_sums(const double* tile, const double* w, int64_t m, double* sums) {
-  constexpr int kVectors = kPoints / kLanes;
-  f64 sum[kVectors];
-  for (int v = 0; v < kVectors; ++v) sum[v] = load(sums + v * kLanes);
-  for (int64_t t = 0; t < m; ++t, tile += kPoints) {
-    const f64 weight = broadcast(w[t]);
-    for (int v = 0; v < kVectors; ++v) sum[v] += weight * root(load(tile + v * kLanes));
+// sums[l] += Σ_t w[t] ‖x_l − y_t‖, t = 0 … m−1 in order, with the roots of what distance_tile computes. Half of the
+// points at a time: their distances and sums stay in eight registers, and the roots of one row overlap with the
+// differences of the next.
+static void distance_sums(const double* columns, const double* y, int64_t stride, int64_t m, int64_t d, const double* w,
+                          double* sums) {
+  constexpr int kVectors = kPoints / kLanes / 2;
+  for (int half = 0; half < 2; ++half, columns += kPoints / 2, sums += kPoints / 2) {
+    f64 total[kVectors];
+    for (int v = 0; v < kVectors; ++v) total[v] = load(sums + v * kLanes);
+    const double* row = y;
+    for (int64_t t = 0; t < m; ++t, row += stride) {
+      f64 sum[kVectors] = {};
+      for (int64_t j = 0; j < d; ++j) {
+        const f64 yj = broadcast(row[j]);
+        for (int v = 0; v < kVectors; ++v) {
+          // Not fma: docs/numerics/rounding.md, D1.
+          const f64 difference = load(columns + j * kPoints + v * kLanes) - yj;
+          sum[v] += difference * difference;
+        }
+      }
+      const f64 weight = broadcast(w[t]);
+      for (int v = 0; v < kVectors; ++v) total[v] += weight * root(sum[v]);
+    }
+    for (int v = 0; v < kVectors; ++v) store(sums + v * kLanes, total[v]);
   }
-  for (int v = 0; v < kVectors; ++v) store(sums + v * kLanes, sum[v]);
 }

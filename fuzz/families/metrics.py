@@ -1,4 +1,4 @@
-"""knoll.metrics and silhouettes: scikit-learn's figures, and those of their definitions."""
+"""knoll.metrics: scikit-learn's figures, and those of their definitions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,19 @@ import sklearn.metrics as peer
 from fuzz.case import Case, Family, Rng
 from fuzz.laws import quiet
 from fuzz.tables import Table
-from knoll import metrics, tuning
+from knoll import metrics, reference, tuning
+
+SCORES = (
+    "adjusted_rand_score",
+    "adjusted_mutual_info_score",
+    "mutual_info_score",
+    "normalized_mutual_info_score",
+    "v_measure_score",
+    "homogeneity_score",
+    "completeness_score",
+    "rand_score",
+    "fowlkes_mallows_score",
+)
 
 
 def parameters(rng: Rng, table: Table) -> dict[str, Any]:
@@ -35,7 +47,7 @@ def scores_are_those_of_scikit_learn(case: Case, model: Any) -> str | None:
     x, y = _repeated(case)
     if not len(x):
         return None
-    for name in ("adjusted_rand_score", "adjusted_mutual_info_score", "mutual_info_score"):
+    for name in SCORES:
         found = getattr(metrics, name)(a, b, sample_weight=w)
         with quiet():
             expected = getattr(peer, name)(x, y)
@@ -67,7 +79,7 @@ def silhouettes_follow_the_definition(case: Case, model: Any) -> str | None:
     labels, X = case.parameters["a"], case.X.astype(np.float64)
     w = np.ones(len(X)) if case.parameters["w"] is None else case.parameters["w"].astype(float)
     names = np.unique(labels[w > 0])
-    if not case.table.ordinary or len(names) < 2:
+    if not case.table.ordinary or len(names) < 2 or np.bincount(labels + 1, weights=w).max() <= 1:
         return None
     found = tuning.silhouette_samples(case.input(), labels, sample_weight=w, n_jobs=1)
     gaps = np.sqrt(((X[:, None] - X) ** 2).sum(axis=2))
@@ -86,10 +98,54 @@ def silhouettes_are_numbers(case: Case, model: Any) -> str | None:
     """Of any magnitude, silhouettes lie in [−1, 1]."""
     labels = case.parameters["a"]
     kept = labels[case.present]
-    if len(np.unique(kept)) < 2:
+    mass = np.ones(len(labels)) if case.weights is None else case.weights
+    if len(np.unique(kept)) < 2 or np.bincount(labels + 1, weights=mass).max() <= 1:
         return None
     found = tuning.silhouette_samples(case.input(), labels, sample_weight=case.weights, n_jobs=1)
     return None if (np.abs(found) <= 1 + 1e-12).all() else f"silhouettes from {found.min()} to {found.max()}"
+
+
+def scores_of_means_follow_their_definitions(case: Case, model: Any) -> str | None:
+    """In extended precision, of repeated rows, on ordinary data whose clusters have means apart."""
+    a, w = case.parameters["a"], case.parameters["w"]
+    labels, X = a if w is None else np.repeat(a, w), case.X.astype(np.longdouble)
+    X = X if w is None else np.repeat(X, w, axis=0)
+    names = sorted(set(labels.tolist()))
+    if not case.table.ordinary or not 1 < len(names) < len(labels):
+        return None
+    groups = [X[labels == c] for c in names]
+    means = np.array([group.mean(axis=0) for group in groups])
+    apart = np.sqrt(((means[:, None] - means) ** 2).sum(axis=2)) + np.diag(np.full(len(names), np.inf))
+    if apart.min() < 1e-7 * np.abs(X).max():
+        return None  # rounding decides how far such means are apart
+    away = [np.sqrt(((group - mean) ** 2).sum(axis=1)) for group, mean in zip(groups, means)]
+    spread = np.array([each.mean() for each in away])
+    within = sum((each**2).sum() for each in away)
+    between = sum(len(group) * ((mean - X.mean(axis=0)) ** 2).sum() for group, mean in zip(groups, means))
+    flat = all((group == group[0]).all() for group in groups)  # means in extended precision are rounded, too
+    expected = {
+        "davies_bouldin_score": 0.0 if flat else float(((spread[:, None] + spread) / apart).max(axis=1).mean()),
+        "calinski_harabasz_score": 1.0 if flat else float(between * (len(X) - len(names)) / within / (len(names) - 1)),
+    }
+    for name, value in expected.items():
+        found = getattr(metrics, name)(case.input(), a, sample_weight=w, n_jobs=1)
+        if not math.isclose(found, value, rel_tol=1e-6):
+            return f"{name} is {found!r}, by its definition {value!r}"
+    return None
+
+
+def validity_follows_the_definition(case: Case, model: Any) -> str | None:
+    """The tree is that of Kruskal's algorithm over all pairs, on ordinary data of few rows."""
+    labels, w = case.parameters["a"], case.parameters["w"]
+    sizes = np.bincount(labels + 1, weights=w)[1:]
+    if not case.table.ordinary or len(labels) > 60 or (sizes > 1).sum() < 2:
+        return None
+    X, names = case.X.astype(np.float64), labels
+    if w is not None:
+        X, names = np.repeat(X, w, axis=0), np.repeat(labels, w)
+    found = metrics.dbcv_score(case.input(), labels, sample_weight=w, n_jobs=1)
+    expected = reference.dbcv(X, names)
+    return None if math.isclose(found, expected, abs_tol=1e-9) else f"{found!r}, by its definition {expected!r}"
 
 
 FAMILY = Family(
@@ -101,5 +157,7 @@ FAMILY = Family(
         scores_are_symmetric_and_bounded,
         silhouettes_follow_the_definition,
         silhouettes_are_numbers,
+        scores_of_means_follow_their_definitions,
+        validity_follows_the_definition,
     ),
 )

@@ -25,12 +25,21 @@ _HOME = {
     "MixedMixture": "knoll.mixture",
     "OPTICS": "knoll.density.optics",
     "SpectralClustering": "knoll.spectral",
+    "cluster_optics_dbscan": "knoll.density.functions",
     "compare": "knoll.comparison",
+    "dbscan": "knoll.density.functions",
+    "estimate_bandwidth": "knoll.scales",
     "explain": "knoll.explanation",
     "explore": "knoll.explorer",
+    "k_means": "knoll.kmeans.functions",
+    "kmeans_plusplus": "knoll.kmeans.functions",
+    "linkage_tree": "knoll.hierarchy.functions",
     "load": "knoll.models",
+    "mean_shift": "knoll.density.functions",
     "save": "knoll.models",
     "show_build": "knoll._system",
+    "spectral_clustering": "knoll.spectral.functions",
+    "ward_tree": "knoll.hierarchy.functions",
 }
 _MODULES = (
     "blocks",
@@ -66,16 +75,23 @@ __all__ = [  # noqa: RUF022 - in plain order, as the test of public names lists 
     "SpectralClustering",
     "__version__",
     "blocks",
+    "cluster_optics_dbscan",
     "compare",
     "comparison",
     "datasets",
+    "dbscan",
+    "estimate_bandwidth",
     "exceptions",
     "explain",
     "explanation",
     "explore",
     "explorer",
+    "k_means",
     "kernels",
+    "kmeans_plusplus",
+    "linkage_tree",
     "load",
+    "mean_shift",
     "metrics",
     "models",
     "plots",
@@ -84,7 +100,9 @@ __all__ = [  # noqa: RUF022 - in plain order, as the test of public names lists 
     "save",
     "scales",
     "show_build",
+    "spectral_clustering",
     "tuning",
+    "ward_tree",
 ]
 
 if TYPE_CHECKING:
@@ -108,6 +126,7 @@ if TYPE_CHECKING:
     from knoll._system import show_build
     from knoll.comparison import compare
     from knoll.density.dbscan import DBSCAN
+    from knoll.density.functions import cluster_optics_dbscan, dbscan, mean_shift
     from knoll.density.hdbscan import HDBSCAN
     from knoll.density.mean_shift import MeanShift
     from knoll.density.optics import OPTICS
@@ -116,11 +135,15 @@ if TYPE_CHECKING:
     from knoll.explorer import explore
     from knoll.gaussian import Gaussian
     from knoll.hierarchy import AgglomerativeClustering
+    from knoll.hierarchy.functions import linkage_tree, ward_tree
     from knoll.kernel_kmeans import KernelKMeans
     from knoll.kmeans import KMeans, KPrototypes
+    from knoll.kmeans.functions import k_means, kmeans_plusplus
     from knoll.mixture import GaussianMixture, MixedMixture
     from knoll.models import load, save
+    from knoll.scales import estimate_bandwidth
     from knoll.spectral import SpectralClustering
+    from knoll.spectral.functions import spectral_clustering
 else:
 
     def __getattr__(name: str) -> Any:

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from knoll import _core
 from knoll._common import seeding
 from knoll._common.blocks import Block
 from knoll._common.rescale import Rescaling, largest_of, without_absent
@@ -22,6 +21,7 @@ from knoll._typing import Floats, Ints
 from knoll.exceptions import BadData, InvalidParameter
 from knoll.gaussian.covariance import COVARIANCE_TYPES, estimated_types
 from knoll.kmeans.estimator import KMeans
+from knoll.metrics import silhouette_samples
 from knoll.mixture.estimator import GaussianMixture
 from knoll.mixture.preprocess import summarize
 from knoll.spectral.eigengap import eigengap as _eigengap
@@ -283,61 +283,6 @@ def choose_n_clusters(
     return Selection(best, criterion, numbers, curve, reason, model)
 
 
-def silhouette_samples(
-    X: ArrayLike, labels: ArrayLike, *, sample_weight: ArrayLike | None = None, n_jobs: int | None = None
-) -> Floats:
-    """Compute the silhouette (b − a)/max(a, b) of each row, from all pairs of rows.
-
-    a is the mean distance to the others of the row's own cluster, b the least mean distance to another cluster; 0 for a
-    row that is alone in its cluster. n²d work, memory linear in n.
-
-    Parameters
-    ----------
-    X : array-like of shape (n_samples, n_features)
-        The points.
-    labels : array-like of shape (n_samples,)
-        Their clusters, at least two; any labels, −1 is a cluster like another.
-    sample_weight : array-like of shape (n_samples,), default=None
-        A weight of w counts as w rows.
-    n_jobs : int or None, default=None
-        Threads.
-
-    Returns
-    -------
-    ndarray of shape (n_samples,)
-        The silhouettes, from −1 to 1.
-
-    Examples
-    --------
-    >>> from knoll import tuning
-    >>> tuning.silhouette_samples([[0.0], [1.0], [9.0], [10.0]], [0, 0, 1, 1]).round(3)
-    array([0.895, 0.882, 0.882, 0.895])
-    """
-    points = check_points(X, n_jobs=n_jobs)
-    weights = check_weights(sample_weight, len(points), owner="silhouette_samples")
-    refuse_masked(labels, "labels")
-    names, inverse = np.unique(np.asarray(labels), return_inverse=True)
-    if np.shape(labels) != (len(points),):
-        raise BadData(
-            f"silhouette_samples: labels has shape {np.shape(labels)}; give one for each of {len(points)} rows."
-        )
-    if len(names) < 2:
-        raise BadData("silhouette_samples: there is only one cluster; a silhouette needs at least two.")
-    present = np.flatnonzero(weights > 0) if weights is not None else np.arange(len(points))
-    silhouettes = np.zeros(len(points))
-    order = present[np.argsort(inverse[present], kind="stable")]
-    sizes = np.bincount(inverse[present], minlength=len(names))
-    if np.count_nonzero(sizes) < 2:
-        raise BadData("silhouette_samples: only one cluster has a row of weight > 0; a silhouette needs at least two.")
-    starts = np.concatenate([[0], np.cumsum(sizes[sizes > 0])]).astype(np.int64)
-    grouped = np.empty(len(order))
-    mass = np.ones(len(order)) if weights is None else weights[order]
-    points = Rescaling.fitting(largest_of(points), 1.0, [Block(points, None)]).down(points)  # silhouettes have no unit
-    _core.silhouette(points[order], mass, starts, grouped, resolve_threads(n_jobs))
-    silhouettes[order] = grouped
-    return silhouettes
-
-
 def _kmeans(points: NDArray[Any], weights: Floats | None, k: int, n_init: int, seed: int, n_jobs: int | None) -> Any:
     return KMeans(n_clusters=k, n_init=n_init, random_state=seed, n_jobs=n_jobs).fit(points, sample_weight=weights)
 
@@ -359,7 +304,11 @@ def _by_silhouette(
     means, errors = np.full(len(numbers), np.nan), np.zeros(len(numbers))
     for at, model in enumerate(models):
         labels = model.labels_[rows]
-        if len(np.unique(labels)) < 2:
+        sizes = np.bincount(labels, weights=mass)
+        if np.count_nonzero(sizes) < 2:
+            continue
+        if sizes.max() <= 1:  # each row is alone in its cluster
+            means[at] = 0.0
             continue
         values = silhouette_samples(points[rows], labels, sample_weight=mass, n_jobs=n_jobs)
         means[at] = np.average(values, weights=mass)

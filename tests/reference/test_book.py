@@ -59,7 +59,7 @@ MODULES = [f"knoll.reference.{m.name}" for m in pkgutil.iter_modules(reference._
 
 def test_public_names():
     public = [n for n in reference.__all__ if not n.endswith("State")]
-    others = ["column_type", "counted", "encode_mixed", "gower", "run"]
+    others = ["column_type", "counted", "dbcv", "encode_mixed", "gower", "run", "silhouette"]
     assert sorted(public) == sorted([*BOXES, *OURS, *LINKAGES, *others])
     assert all(hasattr(reference, n) for n in reference.__all__)
 

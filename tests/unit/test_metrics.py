@@ -17,7 +17,23 @@ from knoll.exceptions import BadData, CostError, InvalidParameter
 from knoll.reference import dbscan_graph, run
 
 AVERAGES = ["arithmetic", "geometric", "max", "min"]
-SCORES = [metrics.adjusted_rand_score, metrics.adjusted_mutual_info_score, metrics.mutual_info_score]
+SCORES = [
+    metrics.adjusted_rand_score,
+    metrics.adjusted_mutual_info_score,
+    metrics.mutual_info_score,
+    metrics.normalized_mutual_info_score,
+    metrics.v_measure_score,
+    metrics.rand_score,
+    metrics.fowlkes_mallows_score,
+]
+ONE_SIDED = [
+    metrics.homogeneity_score,
+    metrics.completeness_score,
+    metrics.homogeneity_completeness_v_measure,
+    metrics.pair_confusion_matrix,
+    metrics.contingency,
+    metrics.contingency_matrix,
+]
 RULES = ["cluster", "drop", "singletons"]
 
 label = st.integers(-1, 4)
@@ -64,9 +80,14 @@ def test_a_weight_counts_repetitions(table, score, rule):
 @given(rows)
 def test_equal_partitions_score_one(table):
     a, _ = columns(table)
-    assert metrics.adjusted_rand_score(a, 9 - 2 * a) == 1.0
+    b = 9 - 2 * a
+    for score in (metrics.adjusted_rand_score, metrics.rand_score, metrics.v_measure_score):
+        assert score(a, b) == 1.0
+    assert metrics.homogeneity_completeness_v_measure(a, b, beta=0.3) == (1.0, 1.0, 1.0)
+    assert metrics.fowlkes_mallows_score(a, b) == (1.0 if len(set(a.tolist())) < len(a) else 0.0)  # as in scikit-learn
     for method in AVERAGES:
-        assert metrics.adjusted_mutual_info_score(a, 9 - 2 * a, average_method=method) == 1.0
+        assert metrics.adjusted_mutual_info_score(a, b, average_method=method) == 1.0
+        assert metrics.normalized_mutual_info_score(a, b, average_method=method) == 1.0
 
 
 @given(rows)
@@ -83,6 +104,66 @@ def test_the_figures_of_scikit_learn(table):
             continue  # 0/0: scikit-learn's answer is rounding there
         ours = metrics.adjusted_mutual_info_score(a, b, average_method=method)
         assert ours == pytest.approx(theirs.adjusted_mutual_info_score(a, b, average_method=method), abs=1e-9)
+
+
+def assert_figures_of_scikit_learn(a, b, tolerance):
+    """Those that are not adjusted for chance."""
+    assert metrics.rand_score(a, b) == theirs.rand_score(a, b)
+    assert metrics.fowlkes_mallows_score(a, b) == pytest.approx(theirs.fowlkes_mallows_score(a, b), abs=1e-15)
+    matrix = metrics.pair_confusion_matrix(a, b)
+    assert np.array_equal(matrix, theirs.cluster.pair_confusion_matrix(a, b))
+    assert matrix.dtype == np.int64
+    for beta in (1.0, 0.3, 7.0):  # theirs divides by zero for 0
+        ours = metrics.homogeneity_completeness_v_measure(a, b, beta=beta)
+        assert ours == pytest.approx(theirs.homogeneity_completeness_v_measure(a, b, beta=beta), abs=tolerance)
+        assert metrics.v_measure_score(a, b, beta=beta) == ours[2]
+        assert (metrics.homogeneity_score(a, b), metrics.completeness_score(a, b)) == ours[:2]
+        assert all(0 <= value <= 1 for value in ours)
+    for method in AVERAGES:
+        ours = metrics.normalized_mutual_info_score(a, b, average_method=method)
+        their = theirs.normalized_mutual_info_score(a, b, average_method=method)
+        assert ours == pytest.approx(their, abs=tolerance)
+        assert 0 <= ours <= 1
+
+
+@given(rows)
+def test_the_other_figures_of_scikit_learn(table):
+    assert_figures_of_scikit_learn(*columns(table), tolerance=1e-7)  # theirs divide by entropies of rounded logarithms
+    a, b = columns(table)
+    matrix = metrics.contingency_matrix(a, b)
+    assert np.array_equal(matrix, theirs.cluster.contingency_matrix(a, b))
+    assert matrix.dtype == np.int64
+    sparse = metrics.contingency_matrix(a, b, sparse=True, dtype=np.float64)
+    assert np.array_equal(sparse.toarray(), theirs.cluster.contingency_matrix(a, b, sparse=True).toarray())
+    assert (sparse.dtype, sparse.format) == (np.float64, "csr")
+    with_eps = metrics.contingency_matrix(a, b, eps=0.25)
+    assert np.array_equal(with_eps, theirs.cluster.contingency_matrix(a, b, eps=0.25))
+
+
+@given(rows)
+def test_one_sided_scores_exchange_their_parts(table):
+    a, b = columns(table)
+    assert metrics.homogeneity_score(a, b) == pytest.approx(metrics.completeness_score(b, a), abs=1e-13)
+    assert np.array_equal(metrics.pair_confusion_matrix(a, b), metrics.pair_confusion_matrix(b, a).T)
+    joint = [10 * i + j for i, j in zip(a.tolist(), b.tolist())]
+    assert metrics.homogeneity_score(a, joint) == 1.0  # no cluster of the joint partition holds two classes
+    assert metrics.completeness_score(joint, a) == 1.0
+
+
+@given(weighted_rows, st.sampled_from(ONE_SIDED), st.sampled_from(RULES))
+def test_a_weight_counts_repetitions_in_one_sided_scores(table, score, rule):
+    a, b, w = columns(table)
+    kept = (w > 0) & ~((rule == "drop") & ((a == -1) | (b == -1)))
+    if kept.any():
+        repeated = score(np.repeat(a, w), np.repeat(b, w), noise=rule)
+        assert np.asarray(score(a, b, sample_weight=w, noise=rule)) == pytest.approx(np.asarray(repeated), abs=1e-13)
+
+
+@pytest.mark.parametrize(("n", "k"), [(3000, 4), (3000, 60), (2000, 900), (2000, 2000)])
+def test_the_other_figures_of_scikit_learn_on_larger_labellings(n, k):
+    rng = np.random.default_rng(n + k)
+    a = rng.integers(k, size=n)
+    assert_figures_of_scikit_learn(a, np.where(rng.random(n) < 0.6, a, rng.integers(k, size=n)), tolerance=1e-11)
 
 
 @pytest.mark.parametrize(("n", "k"), [(3000, 4), (3000, 60), (2000, 900), (2000, 1990)])
@@ -183,6 +264,11 @@ def test_rand_is_exact_at_any_count(total):
     top = 2 * (both * n * (n - 1) // 2 - first * second)
     bottom = (first + second) * n * (n - 1) // 2 - 2 * first * second
     assert metrics.adjusted_rand_score(a, b, sample_weight=w) == top / bottom
+    neither = n * (n - 1) // 2 - first - second + both
+    expected = [[2 * neither, 2 * (second - both)], [2 * (first - both), 2 * both]]
+    assert metrics.pair_confusion_matrix(a, b, sample_weight=w).tolist() == expected
+    assert metrics.rand_score(a, b, sample_weight=w) == (both + neither) / (n * (n - 1) // 2)
+    assert metrics.fowlkes_mallows_score(a, b, sample_weight=w) == math.sqrt(both * both / (first * second))
     assert metrics.contingency(a, b, sample_weight=w).n == n
     assert np.array_equal(metrics.contingency(a, b, sample_weight=w), table.astype(np.int64))
 
@@ -360,7 +446,7 @@ def test_labels_may_be_variable_strings():
     ],
 )
 def test_bad_labels(a, b, message):
-    for score in [*SCORES, metrics.contingency]:
+    for score in [*SCORES, *ONE_SIDED]:
         with pytest.raises(BadData) as error:
             score(a, b)
         assert message in str(error.value)
@@ -383,7 +469,7 @@ def test_bad_labels(a, b, message):
     ],
 )
 def test_bad_weights(weights, message):
-    for score in [*SCORES, metrics.contingency]:
+    for score in [*SCORES, *ONE_SIDED]:
         with pytest.raises(BadData) as error:
             score([0, 1], [0, 1], sample_weight=weights)
         assert message in str(error.value)
@@ -394,6 +480,13 @@ def test_bad_rules():
         metrics.adjusted_rand_score([0], [0], noise="x")
     with pytest.raises(InvalidParameter, match=r"average_method must be one of 'arithmetic', .* got 'median'"):
         metrics.adjusted_mutual_info_score([0], [0], average_method="median")
+    with pytest.raises(InvalidParameter, match=r"average_method must be one of 'arithmetic', .* got 'median'"):
+        metrics.normalized_mutual_info_score([0], [0], average_method="median")
+    for beta in (-1, math.nan, math.inf, "1", True):
+        with pytest.raises(InvalidParameter, match=r"beta must be a finite number >= 0, got .* 1 weighs both alike"):
+            metrics.v_measure_score([0], [0], beta=beta)
+    with pytest.raises(InvalidParameter, match=r"eps cannot be added to a sparse matrix.* Give one of the two"):
+        metrics.contingency_matrix([0], [0], eps=1.0, sparse=True)
     many = np.array(["drop", "cluster"])
     with pytest.raises(InvalidParameter, match=r"noise must be one of .*, got array\(\['drop', 'cluster'\]"):
         metrics.adjusted_rand_score([0], [0], noise=many)

@@ -17,8 +17,9 @@ PUBLIC = {
     "knoll": """
         AgglomerativeClustering CancelToken DBSCAN DensityTree Gaussian GaussianMixture HDBSCAN KMeans
         KPrototypes KernelKMeans MeanShift MixedMixture OPTICS SpectralClustering __version__ blocks compare
-        comparison datasets exceptions explain explanation explore explorer kernels load metrics models plots
-        reference relations save scales show_build tuning
+        cluster_optics_dbscan comparison datasets dbscan estimate_bandwidth exceptions explain explanation explore
+        explorer k_means kernels kmeans_plusplus linkage_tree load mean_shift metrics models plots
+        reference relations save scales show_build spectral_clustering tuning ward_tree
     """,
     "knoll.blocks": "TableBlocks open",
     "knoll.comparison": """
@@ -44,8 +45,11 @@ PUBLIC = {
     """,
     "knoll.kmeans": "KMeans KPrototypes",
     "knoll.metrics": """
-        Contingency adjusted_mutual_info_score adjusted_rand_score contingency entropy expected_mutual_info
-        mutual_info_score
+        Contingency adjusted_mutual_info_score adjusted_rand_score calinski_harabasz_score completeness_score
+        contingency contingency_matrix davies_bouldin_score dbcv_score entropy expected_mutual_info
+        fowlkes_mallows_score homogeneity_completeness_v_measure homogeneity_score mutual_info_score
+        normalized_mutual_info_score pair_confusion_matrix rand_score silhouette_samples silhouette_score
+        v_measure_score
     """,
     "knoll.mixture": "GaussianMixture MixedMixture",
     "knoll.models": "Info Model Preparation Relabeled inspect load read save",
@@ -58,8 +62,8 @@ PUBLIC = {
         ClimbingState DBSCANSpectralState DBSCANState DensityTreeState EMState GaussianState GenieState HDBSCANState
         KMeansState KPrototypesState KernelKMeansState LinkageState MeanShiftState MixedEMState
         SpectralGraphState SpectralState TreeCentersState average_linkage column_type complete_linkage counted
-        dbscan_climbing dbscan_graph dbscan_spectral density_tree em_gmm em_mixed encode_mixed gaussian_mle
-        genie gower hdbscan kmeans kprototypes mean_shift njw_spectral njw_spectral_graph run single_linkage
+        dbcv dbscan_climbing dbscan_graph dbscan_spectral density_tree em_gmm em_mixed encode_mixed gaussian_mle
+        genie gower hdbscan kmeans kprototypes mean_shift njw_spectral njw_spectral_graph run silhouette single_linkage
         tree_centers ward weighted_kernel_kmeans
     """,
     "knoll.relations": """

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from knoll import tuning
 from knoll._typing import Floats, Ints
 from knoll.comparison.result import Agreement, Candidate
 from knoll.exceptions import BadData
-from knoll.metrics import adjusted_mutual_info_score, adjusted_rand_score
+from knoll.metrics import adjusted_mutual_info_score, adjusted_rand_score, silhouette_score
 from knoll.validation import refuse_masked
 
 
@@ -41,8 +40,9 @@ def internal_scores(
     """Score an answer on the subsample by its own objective, and by the silhouette if there are two clusters."""
     scores: dict[str, float] = {}
     kept = labels >= 0
-    if count_clusters(labels) > 1 and kept.sum() > 2:
-        scores["silhouette"] = float(tuning.silhouette_samples(points[kept], labels[kept], n_jobs=n_jobs).mean())
+    k, rows = count_clusters(labels), int(kept.sum())
+    if k > 1 and rows > 2:  # where each row is a cluster, every silhouette is 0
+        scores["silhouette"] = silhouette_score(points[kept], labels[kept], n_jobs=n_jobs) if k < rows else 0.0
     with np.errstate(over="ignore", invalid="ignore"):  # squares of extreme, unscaled numbers: the score is omitted
         scores |= of_family(model, points, labels)
     return {key: value for key, value in scores.items() if np.isfinite(value)}

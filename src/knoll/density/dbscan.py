@@ -21,10 +21,11 @@ from knoll.density.core_graph import Clusters, Workspace
 from knoll.density.formulations import FORMULATIONS, Formulation
 from knoll.density.geography import radius_in_radians
 from knoll.density.noise import nearest_labels
-from knoll.density.radius_search import Search, choose_search, core_metric, minkowski_power
+from knoll.density.radius_search import Search, choose_search
 from knoll.engines import lazily
 from knoll.exceptions import InvalidParameter, SuspiciousResultWarning
 from knoll.neighbors.gower import ReadsGower, gower_columns_rule, read_gower_again
+from knoll.neighbors.metric_names import core_metric, minkowski_power
 from knoll.validation import N_JOBS, Choice, Instance, Number, check_points, check_weights
 
 _SAMPLE = 512  # rows whose neighbourhoods are counted for an estimate of the cost

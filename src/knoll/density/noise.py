@@ -9,9 +9,9 @@ import numpy as np
 
 from knoll._common.sparse import is_sparse
 from knoll._typing import Floats, Ints
-from knoll.density.radius_search import core_metric, core_parameter, minkowski_power
 from knoll.neighbors.distances import metric_distances
 from knoll.neighbors.index import UniqueRowIndex
+from knoll.neighbors.metric_names import core_metric, core_parameter, minkowski_power
 
 _BLOCK = 2**22  # distances in a block
 

@@ -20,12 +20,12 @@ from knoll._common.rescale import extreme_exponent, largest_of, times_power
 from knoll._schema import Array
 from knoll._typing import Floats, Ints
 from knoll.base import all_or_nothing, warn_caller
-from knoll.density.radius_search import core_metric, minkowski_power
 from knoll.density.steep_areas import clusters_by_xi, labels_of_clusters
 from knoll.density.tree import DensityTree
 from knoll.exceptions import BadData, InvalidParameter, SuspiciousResultWarning
 from knoll.neighbors.distances import metric_distances
 from knoll.neighbors.gower import GOWER_COLUMNS, ReadsGower, read_gower
+from knoll.neighbors.metric_names import core_metric, minkowski_power
 from knoll.validation import N_JOBS, Choice, Flag, Instance, Number, check_points
 
 _CORE_METRICS = ("euclidean", "manhattan", "chebyshev")  # metrics of the core; others take a pass over the rows a step
@@ -247,11 +247,7 @@ class OPTICS(ClusterMixin, ReadsGower):
             raise InvalidParameter(
                 f"OPTICS: Specify an epsilon smaller than {self.max_eps}. Got {eps!r}; it must be from 0 to max_eps."
             )
-        order = self.ordering_
-        far, core = self.reachability_[order] > eps, self.core_distances_[order] <= eps
-        labels = np.empty(len(order), np.int64)
-        labels[order] = np.where(far & ~core, -1, np.cumsum(far & core) - 1)
-        return labels
+        return cut_reachability(self.reachability_, self.core_distances_, self.ordering_, eps)
 
     def _xi_clusters(self) -> tuple[Ints, Ints]:
         n = len(self.ordering_)
@@ -335,6 +331,14 @@ class OPTICS(ClusterMixin, ReadsGower):
 
 
 # ---- the ordering ---------------------------------------------------------------------------------------------------
+
+
+def cut_reachability(reachability: Floats, core_distances: Floats, ordering: Ints, eps: float) -> Ints:
+    """Label the rows at a radius: a core row of reachability above it begins a cluster, other such rows are noise."""
+    far, core = reachability[ordering] > eps, core_distances[ordering] <= eps
+    labels = np.empty(len(ordering), np.int64)
+    labels[ordering] = np.where(far & ~core, -1, np.cumsum(far & core) - 1)
+    return labels
 
 
 def order_of(

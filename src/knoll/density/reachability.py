@@ -26,10 +26,10 @@ from knoll._common.unique_rows import find_unique_rows, graph_digest, row_digest
 from knoll._system import free_memory
 from knoll._typing import Bools, Floats, Ints, Labels
 from knoll.density.geography import check_coordinates
-from knoll.density.radius_search import CORE_METRICS, core_metric, core_parameter, minkowski_power
 from knoll.exceptions import BadData, CostError
 from knoll.neighbors.distances import metric_distances
 from knoll.neighbors.index import CoreParameter
+from knoll.neighbors.metric_names import CORE_METRICS, core_metric, core_parameter, minkowski_power
 
 _BLOCK = 2**22  # distances in a block
 

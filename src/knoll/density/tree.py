@@ -22,11 +22,11 @@ from knoll.density.curves import Bands, Curves, linkage, tree_curves
 from knoll.density.noise import nearest_labels
 from knoll.density.numbering import selected
 from knoll.density.partitions import Centers, center_hierarchy, genie_hierarchy, ordering
-from knoll.density.radius_search import core_metric
 from knoll.density.reachability import Attached, Level, Reachability, choose_reachability, edges_of_links
 from knoll.exceptions import BadData, InvalidParameter
 from knoll.neighbors.gower import ReadsGower, gower_columns_rule, read_gower_again
 from knoll.neighbors.index import CoreParameter
+from knoll.neighbors.metric_names import core_metric
 from knoll.validation import N_JOBS, Choice, Flag, Instance, Number, Rule, check_parameters, check_points, check_weights
 
 __all__ = ["DensityTree", "Layer"]

@@ -20,11 +20,11 @@ from knoll._common.blocks import Block
 from knoll._common.rescale import HEAVY_WEIGHTS, Rescaling, exponent_of, largest_of, times_power
 from knoll._system import free_memory
 from knoll._typing import Floats
-from knoll.density.radius_search import core_metric, core_parameter
 from knoll.density.reachability import Level, choose_reachability
 from knoll.exceptions import BadData, CostError
 from knoll.hierarchy.merges import MergeTree, SortedRows
 from knoll.neighbors.distances import metric_distances
+from knoll.neighbors.metric_names import core_metric, core_parameter
 
 Metric = str | Callable[..., Any]
 

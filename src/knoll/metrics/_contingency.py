@@ -155,6 +155,65 @@ def contingency(
     return _expand_singles(groups) if noise == "singletons" else Contingency(*_fields(groups))
 
 
+def contingency_matrix(
+    labels_true: Any,
+    labels_pred: Any,
+    *,
+    eps: float | None = None,
+    sparse: bool = False,
+    dtype: Any = np.int64,
+    sample_weight: Any = None,
+    noise: str = "cluster",
+) -> Any:
+    """Return the contingency table as an array, as scikit-learn's function of this name does.
+
+    Parameters
+    ----------
+    labels_true, labels_pred : array-like of shape (n,)
+        Two labellings of the same rows.
+    eps : float, default=None
+        A number to add to every count; then the entries are floats. Not for a sparse matrix.
+    sparse : bool, default=False
+        Return a sparse matrix in CSR format.
+    dtype : dtype, default=numpy.int64
+        The type of the entries where `eps` is None.
+    sample_weight : array-like of shape (n,), default=None
+        Whole numbers: how often each row counts. 0 leaves it out.
+    noise : {"cluster", "drop", "singletons"}, default="cluster"
+        What the label -1 means, see :func:`contingency`.
+
+    Returns
+    -------
+    ndarray or scipy.sparse.csr_matrix of shape (n_labels_true, n_labels_pred)
+        How often each pair of labels occurs.
+
+    See Also
+    --------
+    contingency : The same with the labels of rows and columns.
+
+    Examples
+    --------
+    >>> from knoll.metrics import contingency_matrix
+    >>> contingency_matrix([0, 0, 1, 1], [1, 0, 1, 0])
+    array([[1, 1],
+           [1, 1]])
+    """
+    if eps is not None and sparse:
+        raise InvalidParameter("eps cannot be added to a sparse matrix: no entry would be 0. Give one of the two.")
+    table = contingency(labels_true, labels_pred, sample_weight=sample_weight, noise=noise)
+    if sparse:
+        from scipy.sparse import csr_matrix
+
+        return csr_matrix(table.to_sparse()).astype(dtype)
+    return table.to_array().astype(dtype) if eps is None else table.to_array() + eps
+
+
+def check_noise(noise: Any) -> None:
+    """Refuse what is no rule for noise."""
+    if not isinstance(noise, str) or noise not in NOISE_RULES:
+        raise InvalidParameter(f"noise must be one of {', '.join(map(repr, NOISE_RULES))}, got {noise!r}.")
+
+
 def tabulate(labels_true: Any, labels_pred: Any, sample_weight: Any, noise: str) -> Table:
     """Return what the scores need to know about two labellings."""
     groups = _group(labels_true, labels_pred, sample_weight, noise)
@@ -173,8 +232,7 @@ def tabulate(labels_true: Any, labels_pred: Any, sample_weight: Any, noise: str)
 
 
 def _group(labels_true: Any, labels_pred: Any, sample_weight: Any, noise: str) -> _Groups:
-    if not isinstance(noise, str) or noise not in NOISE_RULES:
-        raise InvalidParameter(f"noise must be one of {', '.join(map(repr, NOISE_RULES))}, got {noise!r}.")
+    check_noise(noise)
     row_labels, i = factorise(labels_true, "labels_true")
     if labels_pred is labels_true:
         col_labels, j = row_labels, i

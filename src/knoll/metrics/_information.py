@@ -1,12 +1,15 @@
-"""Entropy, mutual information, and mutual information adjusted for chance:
+"""Entropy, mutual information, and what is made of them:
 
-AMI = (MI − E[MI]) / (average(H_true, H_pred) − E[MI]).
+AMI = (MI − E[MI]) / (average(H_true, H_pred) − E[MI])      adjusted for chance
+NMI = MI / average(H_true, H_pred)
+homogeneity = MI / H_true,  completeness = MI / H_pred,  and their weighted harmonic mean, the V-measure
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+import numbers
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import xlogy
@@ -64,9 +67,7 @@ def adjusted_mutual_info_score(
     >>> round(adjusted_mutual_info_score([0, 0, 1, 1, 2, 2], [0, 0, 1, 2, 2, 2]), 6)
     0.502361
     """
-    if not isinstance(average_method, str) or average_method not in AVERAGES:
-        known = ", ".join(map(repr, AVERAGES))
-        raise InvalidParameter(f"average_method must be one of {known}, got {average_method!r}.")
+    _check_average(average_method)
     table = tabulate(labels_true, labels_pred, sample_weight, noise)
     k_true, k_pred, n = table.rows.n_clusters, table.cols.n_clusters, table.n
     if k_true == k_pred == int(table.times.sum()):
@@ -95,6 +96,172 @@ def adjusted_mutual_info_score(
     if average_method == "geometric":  # √(hk) = (h + k)/2 − (√h − √k)²/2
         s -= 0.5 * n * (math.sqrt(h_true) - math.sqrt(h_pred)) ** 2
     return (s_both - mean_T) / (s - mean_T)
+
+
+def normalized_mutual_info_score(
+    labels_true: Any,
+    labels_pred: Any,
+    *,
+    average_method: str = "arithmetic",
+    sample_weight: Any = None,
+    noise: str = "cluster",
+) -> float:
+    """Return NMI = MI / average(H_true, H_pred): the share of the information that two labellings have in common.
+
+    It is not adjusted for chance: it grows with the numbers of labels, see :func:`adjusted_mutual_info_score`.
+
+    Parameters
+    ----------
+    labels_true, labels_pred : array-like of shape (n,)
+        Two labellings of the same rows.
+    average_method : {"arithmetic", "geometric", "max", "min"}, default="arithmetic"
+        How the two entropies are averaged in the denominator.
+    sample_weight : array-like of shape (n,), default=None
+        Whole numbers: how often each row counts. 0 leaves it out.
+    noise : {"cluster", "drop", "singletons"}, default="cluster"
+        What the label -1 means, see :func:`contingency`.
+
+    Returns
+    -------
+    float
+        From 0 to 1: exactly 1 for equal partitions, one cluster against one cluster included, and 0 where one
+        labelling tells nothing about the other.
+
+    Examples
+    --------
+    >>> from knoll.metrics import normalized_mutual_info_score
+    >>> normalized_mutual_info_score([0, 0, 1, 1], ["b", "b", "a", "a"])
+    1.0
+    >>> round(normalized_mutual_info_score([0, 0, 1, 1], [0, 0, 1, 2]), 6)
+    0.8
+    """
+    _check_average(average_method)
+    shared = _share(tabulate(labels_true, labels_pred, sample_weight, noise))
+    if shared.nested_true and shared.nested_pred:
+        return 1.0
+    return _ratio(shared.mi, _average(shared.h_true, shared.h_pred, average_method))
+
+
+def homogeneity_completeness_v_measure(
+    labels_true: Any, labels_pred: Any, *, beta: float = 1.0, sample_weight: Any = None, noise: str = "cluster"
+) -> tuple[float, float, float]:
+    """Return whether each cluster holds one class, whether each class is in one cluster, and a mean of the two.
+
+    Homogeneity is MI/H(classes), completeness MI/H(clusters), and the V-measure (1 + β)hc/(βh + c).
+
+    Parameters
+    ----------
+    labels_true : array-like of shape (n,)
+        The classes.
+    labels_pred : array-like of shape (n,)
+        The clusters.
+    beta : float, default=1.0
+        The weight of completeness; below 1 homogeneity counts more.
+    sample_weight : array-like of shape (n,), default=None
+        Whole numbers: how often each row counts. 0 leaves it out.
+    noise : {"cluster", "drop", "singletons"}, default="cluster"
+        What the label -1 means, see :func:`contingency`.
+
+    Returns
+    -------
+    homogeneity, completeness, v_measure : float
+        From 0 to 1; homogeneity is exactly 1 where no cluster holds two classes, completeness where no class is in
+        two clusters.
+
+    References
+    ----------
+    Rosenberg and Hirschberg, V-Measure: a conditional entropy-based external cluster evaluation measure, EMNLP (2007).
+
+    Examples
+    --------
+    >>> from knoll.metrics import homogeneity_completeness_v_measure
+    >>> h, c, v = homogeneity_completeness_v_measure([0, 0, 1, 1], [0, 0, 1, 2])
+    >>> round(h, 6), round(c, 6), round(v, 6)
+    (1.0, 0.666667, 0.8)
+    """
+    number = isinstance(beta, numbers.Real) and not isinstance(beta, bool)
+    if not number or not 0 <= beta < math.inf:
+        raise InvalidParameter(f"beta must be a finite number >= 0, got {beta!r}. 1 weighs both alike.")
+    shared = _share(tabulate(labels_true, labels_pred, sample_weight, noise))
+    h = 1.0 if shared.nested_pred else _ratio(shared.mi, shared.h_true)
+    c = 1.0 if shared.nested_true else _ratio(shared.mi, shared.h_pred)
+    v = (1 + beta) * h * c / (beta * h + c) if h * c > 0 else 0.0
+    return h, c, min(v, 1.0)
+
+
+def homogeneity_score(
+    labels_true: Any, labels_pred: Any, *, sample_weight: Any = None, noise: str = "cluster"
+) -> float:
+    """Return MI/H(classes): 1 where each cluster holds rows of one class.
+
+    Parameters
+    ----------
+    labels_true, labels_pred : array-like of shape (n,)
+        The classes and the clusters of the same rows.
+    sample_weight : array-like of shape (n,), default=None
+        Whole numbers: how often each row counts. 0 leaves it out.
+    noise : {"cluster", "drop", "singletons"}, default="cluster"
+        What the label -1 means, see :func:`contingency`.
+
+    Examples
+    --------
+    >>> from knoll.metrics import homogeneity_score
+    >>> homogeneity_score([0, 0, 1, 1], [0, 0, 1, 2])
+    1.0
+    """
+    return homogeneity_completeness_v_measure(labels_true, labels_pred, sample_weight=sample_weight, noise=noise)[0]
+
+
+def completeness_score(
+    labels_true: Any, labels_pred: Any, *, sample_weight: Any = None, noise: str = "cluster"
+) -> float:
+    """Return MI/H(clusters): 1 where the rows of each class are in one cluster.
+
+    Parameters
+    ----------
+    labels_true, labels_pred : array-like of shape (n,)
+        The classes and the clusters of the same rows.
+    sample_weight : array-like of shape (n,), default=None
+        Whole numbers: how often each row counts. 0 leaves it out.
+    noise : {"cluster", "drop", "singletons"}, default="cluster"
+        What the label -1 means, see :func:`contingency`.
+
+    Examples
+    --------
+    >>> from knoll.metrics import completeness_score
+    >>> completeness_score([0, 0, 1, 1], [0, 0, 0, 0])
+    1.0
+    """
+    return homogeneity_completeness_v_measure(labels_true, labels_pred, sample_weight=sample_weight, noise=noise)[1]
+
+
+def v_measure_score(
+    labels_true: Any, labels_pred: Any, *, beta: float = 1.0, sample_weight: Any = None, noise: str = "cluster"
+) -> float:
+    """Return the weighted harmonic mean of homogeneity and completeness, (1 + β)hc/(βh + c).
+
+    With β = 1 it is the normalized mutual information with the arithmetic mean.
+
+    Parameters
+    ----------
+    labels_true, labels_pred : array-like of shape (n,)
+        The classes and the clusters of the same rows.
+    beta : float, default=1.0
+        The weight of completeness; below 1 homogeneity counts more.
+    sample_weight : array-like of shape (n,), default=None
+        Whole numbers: how often each row counts. 0 leaves it out.
+    noise : {"cluster", "drop", "singletons"}, default="cluster"
+        What the label -1 means, see :func:`contingency`.
+
+    Examples
+    --------
+    >>> from knoll.metrics import v_measure_score
+    >>> round(v_measure_score([0, 0, 1, 1], [0, 0, 1, 2]), 6)
+    0.8
+    """
+    return homogeneity_completeness_v_measure(
+        labels_true, labels_pred, beta=beta, sample_weight=sample_weight, noise=noise
+    )[2]
 
 
 def mutual_info_score(
@@ -178,6 +345,38 @@ def _check_sizes(sizes: Any, name: str) -> Sizes:
         raise BadData(f"{name} must sum to at most 2**62, got {total!r}. Divide the sizes by a common factor.")
     size = array.astype(np.int64)
     return Sizes(size, np.ones_like(size))
+
+
+def _check_average(average_method: Any) -> None:
+    if not isinstance(average_method, str) or average_method not in AVERAGES:
+        known = ", ".join(map(repr, AVERAGES))
+        raise InvalidParameter(f"average_method must be one of {known}, got {average_method!r}.")
+
+
+class _Shared(NamedTuple):
+    """Information, and what is known without rounding: whether clusters of one labelling lie in those of the other."""
+
+    mi: float
+    h_true: float
+    h_pred: float
+    nested_true: bool
+    nested_pred: bool
+
+
+def _share(table: Table) -> _Shared:
+    cells, n = int(table.times.sum()), table.n
+    return _Shared(
+        mi=max(_n_mutual_info(table) / n, 0.0),
+        h_true=_entropy(table.rows, n),
+        h_pred=_entropy(table.cols, n),
+        nested_true=cells == table.rows.n_clusters,
+        nested_pred=cells == table.cols.n_clusters,
+    )
+
+
+def _ratio(shared: float, whole: float) -> float:
+    """Return the share of an entropy, which rounding must not take above 1."""
+    return min(shared / whole, 1.0) if whole > 0 else 0.0
 
 
 def _average(h: float, k: float, method: str) -> float:

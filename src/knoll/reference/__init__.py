@@ -21,7 +21,7 @@ The paper's future work has boxes of ours: density_tree (the components for ever
 genie and tree_centers; ward, average_linkage, complete_linkage and single_linkage (merges of the two closest clusters).
 Two functions are about tables: column_type (the type of a column of texts) and encode_mixed (categories as numbers).
 For tables of numbers and categories with missing values: em_mixed (a mixture) and kprototypes;
-``gower`` is their distance.
+``gower`` is their distance. ``silhouette`` and ``dbcv`` score clusters by their points.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ from knoll.reference._linkage import LinkageState, average_linkage, complete_lin
 from knoll.reference._mean_shift import MeanShiftState, mean_shift
 from knoll.reference._njw_spectral import SpectralState, njw_spectral
 from knoll.reference._njw_spectral_graph import SpectralGraphState, njw_spectral_graph
+from knoll.reference._scores import dbcv, silhouette
 from knoll.reference._tables import column_type, encode_mixed
 from knoll.reference._tree_centers import TreeCentersState, tree_centers
 from knoll.reference._weighted_kernel_kmeans import KernelKMeansState, weighted_kernel_kmeans
@@ -70,6 +71,7 @@ __all__ = [
     "column_type",
     "complete_linkage",
     "counted",
+    "dbcv",
     "dbscan_climbing",
     "dbscan_graph",
     "dbscan_spectral",
@@ -87,6 +89,7 @@ __all__ = [
     "njw_spectral",
     "njw_spectral_graph",
     "run",
+    "silhouette",
     "single_linkage",
     "tree_centers",
     "ward",
