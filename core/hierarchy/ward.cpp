@@ -352,7 +352,8 @@ class Ward {
   double joint_bound(int32_t slot, int32_t other) const {
     const auto kept = static_cast<size_t>(slot), gone = static_cast<size_t>(other);
     const double b = clusters_.weight[gone], a = clusters_.weight[kept] - b, c = lightest_;
-    return ((a + c) * beyond_[kept] + (b + c) * beyond_[gone] - c * clusters_.cost[gone]) / (a + b + c);
+    const double sum = a + b + c;  // shares of it: a weight times a cost may leave float64
+    return (a + c) / sum * beyond_[kept] + (b + c) / sum * beyond_[gone] - c / sum * clusters_.cost[gone];
   }
 
   // Adds what the listed clusters of `from` have become to the list of a slot.

@@ -179,10 +179,15 @@ def heights_are_those_of_scipy(case: Case, model: Any) -> str | None:
 
 
 def partitions_are_those_of_the_reference(case: Case, model: Any) -> str | None:
-    """The cut of the reference's tree at the same number of clusters, where no heights tie."""
+    """The cut of the reference's tree at the same number of clusters, where no heights tie, nor distances of rows.
+
+    Of equal pairs the reference merges the first by numbers, the estimator by coordinates.
+    """
     if not case.ordinary or case.weights is not None or len(case.X) > 25 or len(case.X) < 2:
         return None
     if case.parameters.get("metric", "euclidean") != "euclidean" or _has_ties(model.distances_):
+        return None
+    if _has_ties(scipy.spatial.distance.pdist(case.X.astype(np.float64))):
         return None
     states = list(_REFERENCE[str(model.linkage)](case.X.astype(np.float64)))
     for state in states:

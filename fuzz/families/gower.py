@@ -291,6 +291,10 @@ FAMILY = Family(
             lambda case: case.mass.sum() < case.parameters["options"].get("min_samples", 0),
             "too few rows",
         ),
-        Refusal("n_samples|rows|distinct|clusters", lambda case: len(np.unique(case.X, axis=0)) < 6, "few rows"),
+        Refusal(
+            "n_samples|rows|distinct|clusters",
+            lambda case: len(np.unique(case.X[case.present], axis=0)) < 6,
+            "few rows",
+        ),
     ),
 )

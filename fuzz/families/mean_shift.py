@@ -276,6 +276,11 @@ FAMILY = Family(
             lambda case: case.parameters.get("bandwidth", 1.0) < 1e-6 * float(np.abs(case.X).max()),
             "bins are numbered in float32, as in scikit-learn",
         ),
+        Refusal(
+            "No point was within",
+            lambda case: bool(case.parameters.get("bin_seeding")) and case.X.shape[1] > 4,
+            "a corner of a bin is √d/2 bandwidths away from its centre; scikit-learn refuses, too",
+        ),
         Refusal("no bin of width", lambda case: case.weights is not None, "bins of weight below min_bin_freq"),
     ),
 )

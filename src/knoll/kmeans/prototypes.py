@@ -71,6 +71,13 @@ class _Rows:
         return float((self.weights * values).sum())
 
     @property
+    def center(self) -> Floats:
+        """(p,) The value of a column that has a single one, so that its mean is exact; else 0."""
+        low = np.where(self.observed > 0, self.y, np.inf).min(axis=1)
+        high = np.where(self.observed > 0, self.y, -np.inf).max(axis=1)
+        return np.asarray(np.where(low == high, low, 0.0))
+
+    @property
     def arrays(self) -> tuple[Floats, Floats, NDArray[np.uint8], Codes, Codes]:
         """What the core takes."""
         return self.y, self.observed, self.whole, self.codes, self.gaps
@@ -445,8 +452,9 @@ def _balance(rows: _Rows) -> float:
         return 0.0
     mass = rows.observed @ rows.weights  # (p,)
     seen = mass > 0
-    mean = np.divide(rows.y @ rows.weights, mass, where=seen, out=np.zeros(len(mass)))
-    squares = (np.square(rows.y - mean[:, None]) * rows.observed) @ rows.weights
+    y = (rows.y - rows.center[:, None]) * rows.observed
+    mean = np.divide(y @ rows.weights, mass, where=seen, out=np.zeros(len(mass)))
+    squares = (np.square(y - mean[:, None]) * rows.observed) @ rows.weights
     variances = squares[seen] / mass[seen]
     if not len(variances) or not variances.mean() > 0:
         return 1.0
@@ -460,7 +468,7 @@ def _balance(rows: _Rows) -> float:
 def _start(rows: _Rows, gamma: float, k: int, init: str, generator: np.random.Generator) -> tuple[Floats, Codes]:
     """Choose k rows, by greedy k-means++ or by weight; what they lack comes from the means and modes of all rows."""
     n, shares = len(rows), rows.weights / rows.weights.sum()
-    mean, mode = update(rows, np.zeros(n, dtype=np.int64), np.zeros((1, len(rows.y))), _no_modes(1, rows.sizes))
+    mean, mode = update(rows, np.zeros(n, dtype=np.int64), rows.center[None, :], _no_modes(1, rows.sizes))
     if init == "random":
         drawn = generator.choice(n, size=min(k, n), replace=False, p=shares)
         return _as_prototypes(rows, np.resize(drawn, k), mean, mode)
