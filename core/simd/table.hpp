@@ -3,6 +3,7 @@
 
 #include <stdint.h>
 
+#include "hierarchy/kernels.hpp"
 #include "kernels/kernels.hpp"
 #include "kmeans/kernels.hpp"
 #include "kmeans/seeding_kernels.hpp"
@@ -53,6 +54,7 @@ struct Kernels {
   SeedingKernels seeding;
   GramKernels gram;
   TreeKernels tree;
+  WardKernels ward;
 };
 
 }  // namespace knoll
