@@ -2,6 +2,7 @@
 #include "hierarchy/mean_index.hpp"
 
 #include <bit>
+#include <numeric>
 #include <utility>
 
 #include "common/parallel.hpp"
@@ -42,7 +43,7 @@ void MeanIndex::put(int32_t position, int32_t slot) {
   for (int64_t j = 0; j < d; ++j) to[j * kPoints] = slot < 0 ? kInfinity : clusters_.mean_of(slot)[j];
   inverse_[at] = slot < 0 ? 0.0 : clusters_.inverse[static_cast<size_t>(slot)];
   slots_[at] = slot;
-  leaf_moved_[at / kPoints] = 1;
+  if (std::exchange(leaf_moved_[at / kPoints], uint8_t{1}) == 0) moved_.push_back(position / kPoints);
 }
 
 void MeanIndex::unite(int32_t kept, int32_t gone) {
@@ -51,7 +52,7 @@ void MeanIndex::unite(int32_t kept, int32_t gone) {
 }
 
 void MeanIndex::refresh(int64_t alive, Run run) {
-  if (10 * alive < 9 * built_)
+  if (5 * alive < 4 * built_)
     build(run);
   else
     fit(run);
@@ -88,6 +89,8 @@ void MeanIndex::build(Run run) {
   }
   make_nodes(tree);
   leaf_moved_.assign(leaves, 1);
+  moved_.resize(leaves);
+  std::iota(moved_.begin(), moved_.end(), 0);
   fit(run);
 }
 
@@ -120,16 +123,31 @@ void MeanIndex::make_nodes(const KdTree& tree) {
   node_moved_.assign(roots.size(), 0);
 }
 
-// The boxes of leaves that have changed, and of nodes above them.
+// The boxes of leaves that have changed, and of the nodes above them, level by level.
 void MeanIndex::fit(Run run) {
-  for_chunks(static_cast<int64_t>(leaf_moved_.size()), 64, run, [&](int64_t, int64_t begin, int64_t end) {
-    for (int64_t leaf = begin; leaf < end; ++leaf)
-      if (leaf_moved_[static_cast<size_t>(leaf)] != 0) fit_leaf(leaf);
+  for_chunks(static_cast<int64_t>(moved_.size()), 64, run, [&](int64_t, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) fit_leaf(moved_[static_cast<size_t>(i)]);
   });
-  for (size_t leaf = 0; leaf < leaf_moved_.size(); ++leaf)
-    if (leaf_moved_[leaf] != 0) node_moved_[static_cast<size_t>(leaf_lane_[leaf] / kBoxes)] = 1, leaf_moved_[leaf] = 0;
-  for (size_t node = node_moved_.size(); node-- > 1;)  // children come after their parents
-    if (node_moved_[node] != 0) fit_above(node), node_moved_[node] = 0;
+  std::vector<int32_t> level, above;
+  const auto move = [&](int32_t lane) {
+    const int32_t node = lane / kBoxes;
+    if (std::exchange(node_moved_[static_cast<size_t>(node)], uint8_t{1}) == 0) above.push_back(node);
+  };
+  for (const int32_t leaf : moved_) {
+    leaf_moved_[static_cast<size_t>(leaf)] = 0;
+    move(leaf_lane_[static_cast<size_t>(leaf)]);
+  }
+  moved_.clear();
+  while (!above.empty()) {
+    std::swap(level, above);
+    above.clear();
+    for (const int32_t node : level) {
+      node_moved_[static_cast<size_t>(node)] = 0;
+      if (node == 0) continue;
+      fit_above(static_cast<size_t>(node));
+      move(parent_lane_[static_cast<size_t>(node)]);
+    }
+  }
 }
 
 void MeanIndex::fit_leaf(int64_t leaf) {
@@ -159,7 +177,6 @@ void MeanIndex::fit_above(size_t node) {
     box[kBoxes] = *std::max_element(its + kBoxes, its + 2 * kBoxes);
   }
   most_[lane] = *std::max_element(most_.data() + node * kBoxes, most_.data() + (node + 1) * kBoxes);
-  node_moved_[lane / kBoxes] = 1;
 }
 
 // Computed costs of a box's clusters are at least its squared distance over the largest sum of inverses: every

@@ -66,7 +66,7 @@ struct NearList {
 
 // Leaves are column tiles of kPoints means, nodes have up to kBoxes children, whose boxes lie in lanes. A merged cluster
 // takes the place of the heavier of its two and boxes are fitted to what is in them, so nothing is outside of the tree; it
-// is built again when a tenth of its places are free, since boxes around means from two places are wide. A free place is
+// is built again when a fifth of its places is free, since boxes around means from two places are wide. A free place is
 // infinitely far.
 class MeanIndex {
  public:
@@ -100,13 +100,14 @@ class MeanIndex {
   std::vector<int32_t> slots_;       // (leaves, kPoints), −1: none
   std::vector<int32_t> position_;    // (n) of a slot in them
   std::vector<int32_t> leaf_lane_;   // (leaves) node·kBoxes + lane of its box
-  std::vector<uint8_t> leaf_moved_;  // (leaves) whether a cluster of it has changed since its box was fitted
+  std::vector<int32_t> moved_;       // leaves with a cluster that has changed since their boxes were fitted
+  std::vector<uint8_t> leaf_moved_;  // (leaves) whether it is one of them
 
   AlignedVector<double> boxes_;       // (nodes, d, 2, kBoxes)
   AlignedVector<double> most_;        // (nodes, kBoxes) no cluster in the box has a larger 1/weight
   std::vector<int32_t> child_;        // (nodes, kBoxes) a node, or ~leaf
   std::vector<int32_t> parent_lane_;  // (nodes) as leaf_lane_, −1: the root
-  std::vector<uint8_t> node_moved_;   // (nodes)
+  std::vector<uint8_t> node_moved_;   // (nodes) whether its box waits to be fitted
 };
 
 }  // namespace knoll
