@@ -15,8 +15,8 @@ struct WardKernels {
   //   means  to the points of a column tile (d × kPoints)
   uint32_t (*boxes)(const double* boxes, const double* inverse, int64_t d, const double* point, double own,
                     double limit, double* squares);
-  uint32_t (*means)(const double* tile, const double* inverse, int64_t d, const double* point, double own,
-                    double limit, double* squares);
+  uint32_t (*means)(const double* tile, const double* inverse, int64_t d, const double* point, double own, double limit,
+                    double* squares);
 };
 
 }  // namespace knoll

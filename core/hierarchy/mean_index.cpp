@@ -203,9 +203,8 @@ void MeanIndex::search(int32_t slot, NearList& near) const {
     int nearest = top;
     double least = kInfinity;
     const double* const most = most_.data() + int64_t{child} * kBoxes;
-    const uint32_t met =
-        kernels().ward.boxes(boxes_.data() + int64_t{child} * clusters_.d * 2 * kBoxes, most, clusters_.d, mean, own,
-                             filter_limit(near.limit()), squares);
+    const uint32_t met = kernels().ward.boxes(boxes_.data() + int64_t{child} * clusters_.d * 2 * kBoxes, most,
+                                              clusters_.d, mean, own, filter_limit(near.limit()), squares);
     for_bits(met, [&](int lane) {
       if (squares[lane] == kInfinity) return;  // no child, or nothing in it
       stack[top++] = {squares[lane] / (own + most[lane]), child_[static_cast<size_t>(child * kBoxes + lane)]};

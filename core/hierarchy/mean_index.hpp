@@ -1,4 +1,4 @@
-// The index in which Ward's clustering searches for the nearest clusters of a cluster: a tree of boxes over their means.
+// The index of Ward's clustering, which finds the clusters of least cost with one: a tree of boxes over their means.
 #pragma once
 
 #include <algorithm>
@@ -64,10 +64,10 @@ struct NearList {
   bool is_certain() const { return count > 0 && entries[0].cost < beyond * (1 - 0x1p-30); }
 };
 
-// Leaves are column tiles of kPoints means, nodes have up to kBoxes children, whose boxes lie in lanes. A merged cluster
-// takes the place of the heavier of its two and boxes are fitted to what is in them, so nothing is outside of the tree; it
-// is built again when a fifth of its places is free, since boxes around means from two places are wide. A free place is
-// infinitely far.
+// Leaves are column tiles of kPoints means, nodes have up to kBoxes children, whose boxes lie in lanes. A merged
+// cluster takes the place of the heavier of its two and boxes are fitted to what is in them, so nothing is outside of
+// the tree; it is built again when a fifth of its places is free, since boxes around means from two places are wide. A
+// free place is infinitely far.
 class MeanIndex {
  public:
   MeanIndex(const Clusters& clusters, Run run) : clusters_(clusters) { build(run); }

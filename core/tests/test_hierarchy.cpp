@@ -110,7 +110,8 @@ TEST("ward: squares to boxes and means are the plain loop's, and lanes within a 
       for (int64_t j = 0; j < d; ++j)
         for (int64_t lane = 0; lane < kBoxes; ++lane) {
           const auto at = static_cast<size_t>(2 * j * kBoxes + lane);
-          boxes[at] = std::min(corner[at], corner[at + kBoxes]), boxes[at + kBoxes] = std::max(corner[at], corner[at + kBoxes]);
+          boxes[at] = std::min(corner[at], corner[at + kBoxes]),
+          boxes[at + kBoxes] = std::max(corner[at], corner[at + kBoxes]);
           if (lane == 5) boxes[at] = kInfinity, boxes[at + kBoxes] = -kInfinity;
         }
       const double own = 0.5, limit = static_cast<double>(d);
@@ -143,7 +144,8 @@ TEST("ward of weighted rows is greedy merging of repeated ones") {
   std::vector<double> weights, repeated;
   for (int64_t i = 0; i < n; ++i) {
     weights.push_back(static_cast<double>(1 + i % 3));
-    for (int64_t k = 0; k <= i % 3; ++k) repeated.insert(repeated.end(), &x[static_cast<size_t>(i * d)], &x[static_cast<size_t>(i * d)] + d);
+    for (int64_t k = 0; k <= i % 3; ++k)
+      repeated.insert(repeated.end(), &x[static_cast<size_t>(i * d)], &x[static_cast<size_t>(i * d)] + d);
   }
   Tree tree(n);
   ward(View<const double, 2>(matrix_view(x.data(), n, d)), View<const double, 1>(vector_view(weights.data(), n)),
