@@ -9,37 +9,16 @@
 #include <numeric>
 #include <vector>
 
-#include "common/aligned.hpp"
 #include "common/parallel.hpp"
-#include "common/scratch_pool.hpp"
+#include "hierarchy/mean_index.hpp"
 #include "hierarchy/merges.hpp"
-#include "neighbors/bits.hpp"
-#include "neighbors/kd_tree.hpp"
 #include "tree/search.hpp"
 
 namespace knoll {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kUlp = std::numeric_limits<double>::epsilon();
 constexpr int64_t kSearchesAtOnce = 16;
-constexpr int kNear = 6;  // clusters that a search finds
-// Clusters outside of the tree before it is built again: a search compares with all of them.
-constexpr int64_t kMostFresh = 1024;
-
-// The clusters that exist now, by slots 0 … n − 1; a merged cluster takes the slot of one of its two.
-struct Clusters {
-  int64_t n, d;
-  AlignedVector<double> mean;    // (n, d)
-  std::vector<double> weight;    // (n)
-  std::vector<double> inverse;   // (n) 1/weight
-  std::vector<int32_t> id;       // (n) the number of the cluster in a slot, −1: none
-  std::vector<int32_t> nearest;  // (n) slot
-  std::vector<double> cost;      // (n) ΔJ with it
-
-  const double* mean_of(int64_t slot) const { return mean.data() + slot * d; }
-  bool alive(int32_t slot, int32_t number) const { return id[static_cast<size_t>(slot)] == number; }
-};
 
 // Slots by the slot that is nearest to them, so that those of a merged cluster are found without a search.
 class Followers {
@@ -61,186 +40,6 @@ class Followers {
 
  private:
   std::vector<int32_t> head_, next_;  // (n)
-};
-
-// The kNear clusters of least cost with one, ascending by cost and then by number.
-//
-// All other clusters cost at least `beyond`, and so does whatever they merge into: the cost of a merged cluster is
-// never below the lesser of its children's. So after merges the nearest cluster is found among what the listed ones
-// have become, as long as that costs less.
-struct NearList {
-  struct Entry {
-    double cost;
-    int32_t slot, id;
-    bool operator<(const Entry& other) const { return cost < other.cost || (cost == other.cost && id < other.id); }
-  };
-  Entry entries[kNear];
-  int count = 0;
-  double beyond = kInfinity;
-
-  double limit() const { return count < kNear ? kInfinity : entries[kNear - 1].cost; }
-  bool has(int32_t slot) const {
-    return std::any_of(entries, entries + count, [=](const Entry& entry) { return entry.slot == slot; });
-  }
-  // Each slot at most once: the caller sees to it. What does not fit lowers `beyond`.
-  void offer(const Entry& entry) {
-    int at = count;
-    if (count < kNear)
-      ++count;
-    else if (entry < entries[--at])
-      beyond = std::min(beyond, entries[at].cost);
-    else
-      at = kNear, beyond = std::min(beyond, entry.cost);
-    for (; at > 0 && at < kNear && entry < entries[at - 1]; --at) entries[at] = entries[at - 1];
-    if (at < kNear) entries[at] = entry;
-  }
-  // Rounding is far below this share of the cost (docs/numerics/hierarchy.md, H3).
-  bool is_certain() const { return count > 0 && entries[0].cost < beyond * (1 - 0x1p-30); }
-};
-
-// The index of the means: a kd-tree, and clusters that were made after it, in column tiles of their own. A position is
-// one of the tree, or behind them one of a fresh cluster; positions whose cluster is gone stay, and are passed over.
-class MeanIndex {
- public:
-  MeanIndex(const Clusters& clusters, Run run) : clusters_(clusters) { build(run); }
-
-  void add(int32_t slot) {
-    const int64_t lane = fresh_ % kPoints, d = clusters_.d;
-    if (lane == 0) {
-      tiles_.resize(tiles_.size() + static_cast<size_t>(d * kPoints), kInfinity);
-      most_inverse_.push_back(0);
-    }
-    double* const tile = tiles_.data() + fresh_ / kPoints * d * kPoints;
-    for (int64_t j = 0; j < d; ++j) tile[j * kPoints + lane] = clusters_.mean_of(slot)[j];
-    most_inverse_.back() = std::max(most_inverse_.back(), clusters_.inverse[static_cast<size_t>(slot)]);
-    insert(slot);
-    ++fresh_;
-  }
-
-  // Sorts slots by where the tree has, or last had, their clusters: searches of neighbours one after the other find the
-  // leaves that they read in the cache. No answer depends on the order.
-  void arrange(std::vector<int32_t>& slots) const {
-    std::sort(slots.begin(), slots.end(), [&](int32_t a, int32_t b) {
-      return position_[static_cast<size_t>(a)] < position_[static_cast<size_t>(b)];
-    });
-  }
-
-  void refresh(int64_t alive, Run run) {
-    if (fresh_ > std::clamp<int64_t>(alive / 8, kPoints, kMostFresh)) build(run);
-  }
-
-  // Completes the list of a slot: the clusters in it are some of those that exist.
-  void search(int32_t slot, NearList& near, double* query) const {
-    const double* const mean = clusters_.mean_of(slot);
-    const double own = clusters_.inverse[static_cast<size_t>(slot)];
-    for (int64_t j = 0; j < clusters_.d; ++j) query[j * kPoints] = mean[j];
-    const auto in_tile = [&](const double* tile, int64_t first, double most) {
-      scan(slot, own, query, tile, first, most, near);
-    };
-    traverse(mean, own, near, in_tile);
-    for (int64_t tile = 0; tile * kPoints < fresh_; ++tile)
-      in_tile(tiles_.data() + tile * clusters_.d * kPoints, in_tree_ + tile * kPoints,
-              most_inverse_[static_cast<size_t>(tile)]);
-    near.beyond = near.limit();
-  }
-
- private:
-  void insert(int32_t slot) {
-    slots_.push_back(slot);
-    ids_.push_back(clusters_.id[static_cast<size_t>(slot)]);
-    inverse_.push_back(clusters_.inverse[static_cast<size_t>(slot)]);
-  }
-
-  void build(Run run) {
-    std::vector<int32_t> slots;
-    for (int64_t slot = 0; slot < clusters_.n; ++slot)
-      if (clusters_.id[static_cast<size_t>(slot)] >= 0) slots.push_back(static_cast<int32_t>(slot));
-    const int64_t m = static_cast<int64_t>(slots.size()), d = clusters_.d;
-    AlignedVector<double> means(static_cast<size_t>(m * d));
-    for (int64_t i = 0; i < m; ++i)
-      std::copy_n(clusters_.mean_of(slots[static_cast<size_t>(i)]), d, means.data() + i * d);
-    tree_.reset();
-    tree_ = std::make_unique<KdTree>(View<const double, 2>(matrix_view(means.data(), m, d)),
-                                     Metric(MetricName::euclidean, 2, d), run);
-    slots_.clear(), ids_.clear(), inverse_.clear(), tiles_.clear(), most_inverse_.clear();
-    fresh_ = 0;
-    position_.resize(static_cast<size_t>(clusters_.n));
-    for (int64_t p = 0; p < m; ++p) {
-      const int32_t slot = slots[static_cast<size_t>(tree_->row(p))];
-      position_[static_cast<size_t>(slot)] = static_cast<int32_t>(p);
-      insert(slot);
-    }
-    // Past the last leaf's points: no cluster.
-    in_tree_ = tree_->leaves() * kPoints;
-    slots_.resize(static_cast<size_t>(in_tree_), -1), ids_.resize(static_cast<size_t>(in_tree_), -2);
-    inverse_.resize(static_cast<size_t>(in_tree_), 0.0);
-    node_inverse_.assign(tree_->nodes().size(), 0.0);
-    for (size_t node = tree_->nodes().size(); node-- > 0;) {  // children come after their parents
-      const auto& [begin, end, child, parent] = tree_->nodes()[node];
-      if (child < 0)
-        node_inverse_[node] = *std::max_element(inverse_.begin() + begin * kPoints, inverse_.begin() + end * kPoints);
-      else
-        node_inverse_[node] =
-            std::max(node_inverse_[static_cast<size_t>(child)], node_inverse_[static_cast<size_t>(child) + 1]);
-    }
-  }
-
-  // Computed costs of a node's clusters are at least the box's squared distance over the largest sum of inverses: every
-  // operation is monotone under rounding (docs/numerics/hierarchy.md, H1).
-  double least_cost(const double* mean, double own, int32_t node) const {
-    return tree_->nearest(mean, mean, node, anywhere_) / (own + node_inverse_[static_cast<size_t>(node)]);
-  }
-
-  // The leaves that may have a cluster for the list, the nearest first.
-  template <class InTile>
-  void traverse(const double* mean, double own, const NearList& near, InTile&& in_tile) const {
-    struct Open {
-      int32_t node;
-      double cost;
-    } stack[80];  // at most one waiting sibling per level, and there are at most 32
-    int top = 0;
-    stack[top++] = {0, 0.0};
-    while (top > 0) {
-      const auto [index, cost] = stack[--top];
-      if (cost > near.limit()) continue;
-      const auto& node = tree_->nodes()[static_cast<size_t>(index)];
-      if (node.child < 0) {
-        in_tile(tree_->tile(node.begin), int64_t{node.begin} * kPoints, node_inverse_[static_cast<size_t>(index)]);
-        continue;
-      }
-      const Open left{node.child, least_cost(mean, own, node.child)};
-      const Open right{node.child + 1, least_cost(mean, own, node.child + 1)};
-      stack[top++] = left.cost <= right.cost ? right : left;
-      stack[top++] = left.cost <= right.cost ? left : right;
-    }
-  }
-
-  // The clusters of one tile. A cost ≤ limit needs ‖μ − μ'‖² ≤ limit·(1/|A| + 1/|B|)·(1 + 2u) with the largest 1/|B| of
-  // the tile; only then the quotient is computed.
-  void scan(int32_t slot, double own, const double* query, const double* tile, int64_t first, double most,
-            NearList& near) const {
-    alignas(32) double limits[kPoints], square[kPoints];
-    uint32_t below = 0;
-    std::fill_n(limits, kPoints, near.limit() * (own + most) * (1 + 8 * kUlp) + std::numeric_limits<double>::min());
-    kernels().index.below[kSumSquares](tile, query, clusters_.d, 1, 1.0, limits, square, &below);
-    for_bits(below, [&](int lane) {
-      const auto p = static_cast<size_t>(first + lane);
-      if (slots_[p] == slot || slots_[p] < 0 || !clusters_.alive(slots_[p], ids_[p])) return;
-      const NearList::Entry entry{square[lane] / (own + inverse_[p]), slots_[p], ids_[p]};
-      if (entry.cost <= near.limit() && !near.has(entry.slot)) near.offer(entry);
-    });
-  }
-
-  const Clusters& clusters_;
-  Within anywhere_{.radius = kInfinity, .inside = kInfinity, .outside = kInfinity};
-  std::unique_ptr<KdTree> tree_;
-  int64_t in_tree_ = 0, fresh_ = 0;
-  std::vector<double> node_inverse_;  // (nodes) the largest 1/weight
-  std::vector<int32_t> position_;     // (n) of a slot when the tree was built
-  std::vector<int32_t> slots_, ids_;  // (positions)
-  std::vector<double> inverse_;       // (positions)
-  AlignedVector<double> tiles_;       // fresh clusters, (tiles, d, kPoints)
-  std::vector<double> most_inverse_;  // (tiles)
 };
 
 template <class T>
@@ -371,11 +170,8 @@ class Ward {
   int64_t search(Run run) {
     std::atomic<int64_t> searches = 0;
     index_.arrange(pending_);
-    ScratchPool<AlignedVector<double>> scratch(
-        [&] { return std::make_unique<AlignedVector<double>>(static_cast<size_t>(clusters_.d * kPoints)); });
     std::vector<NearList> found(pending_.size());
     for_chunks(static_cast<int64_t>(pending_.size()), kSearchesAtOnce, run, [&](int64_t, int64_t begin, int64_t end) {
-      ScratchPool<AlignedVector<double>>::Lease query(scratch);
       for (int64_t i = begin; i < end; ++i) {
         run.poll();
         const int32_t slot = pending_[static_cast<size_t>(i)], other = other_[static_cast<size_t>(slot)];
@@ -385,7 +181,7 @@ class Ward {
         if (other >= 0) take_over(slot, other, near);
         if (near.is_certain()) continue;
         searches.fetch_add(1, std::memory_order_relaxed);
-        index_.search(slot, near, query->data());
+        index_.search(slot, near);
       }
     });
     for (size_t i = 0; i < pending_.size(); ++i) keep(pending_[i], found[i]);
@@ -435,7 +231,7 @@ class Ward {
       into_[second] = a, other_[first] = b;
     }
     for (const auto& [a, b] : pairs) {
-      index_.add(a);
+      index_.unite(a, b);
       pending_.push_back(a);
     }
   }

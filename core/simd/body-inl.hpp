@@ -26,6 +26,8 @@ namespace knoll::KNOLL_ISA {
 #include "neighbors/pair_filter-inl.hpp"
 #include "tree/search-inl.hpp"
 
+#include "hierarchy/ward-inl.hpp"  // over the lanes of neighbors/index-inl.hpp
+
 // A constant has internal linkage by default; dispatch.cpp names it from another file.
 extern const Kernels table;
 const Kernels table = {
@@ -50,6 +52,7 @@ const Kernels table = {
     .seeding = seeding_kernels,
     .gram = gram_kernels,
     .tree = tree_kernels,
+    .ward = ward_kernels,
 };
 
 }  // namespace knoll::KNOLL_ISA

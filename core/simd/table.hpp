@@ -3,6 +3,7 @@
 
 #include <stdint.h>
 
+#include "hierarchy/kernels.hpp"
 #include "kernels/kernels.hpp"
 #include "kmeans/kernels.hpp"
 #include "kmeans/seeding_kernels.hpp"
@@ -54,6 +55,7 @@ struct Kernels {
   SeedingKernels seeding;
   GramKernels gram;
   TreeKernels tree;
+  WardKernels ward;
 };
 
 }  // namespace knoll

@@ -11,6 +11,7 @@
 #include "hierarchy/linkage.hpp"
 #include "hierarchy/ward.hpp"
 #include "neighbors/optics.hpp"
+#include "simd/kernels.hpp"
 
 using namespace knoll;
 
@@ -98,6 +99,60 @@ TEST("ward is greedy merging, for any number of threads") {
       CHECK(close(tree.heights, greedy_ward(x, d)));
       CHECK(tree == ward_of(x, d, 3));
     }
+}
+
+TEST("ward: squares to boxes and means are the plain loop's, and lanes within a cost, on every instruction set") {
+  for (const Kernels* table : all_kernels())
+    for (const int64_t d : {1, 3, 8, 17}) {
+      const auto corner = drawn(2 * kBoxes, d, 1), point = drawn(1, d, 2), tile = drawn(kPoints, d, 3);
+      std::vector<double> boxes(corner.size()), inverse(kPoints), squares(kPoints);
+      for (size_t lane = 0; lane < inverse.size(); ++lane) inverse[lane] = 1 / (1.0 + static_cast<double>(lane));
+      for (int64_t j = 0; j < d; ++j)
+        for (int64_t lane = 0; lane < kBoxes; ++lane) {
+          const auto at = static_cast<size_t>(2 * j * kBoxes + lane);
+          boxes[at] = std::min(corner[at], corner[at + kBoxes]),
+          boxes[at + kBoxes] = std::max(corner[at], corner[at + kBoxes]);
+          if (lane == 5) boxes[at] = kInfinity, boxes[at + kBoxes] = -kInfinity;
+        }
+      const double own = 0.5, limit = static_cast<double>(d);
+      const auto check = [&](uint32_t found, int lanes, auto&& gap) {
+        for (int lane = 0; lane < lanes; ++lane) {
+          double sum = 0;
+          for (int64_t j = 0; j < d; ++j) sum += gap(j, lane) * gap(j, lane);
+          const auto at = static_cast<size_t>(lane);
+          CHECK(squares[at] == sum);
+          CHECK((found >> lane & 1) == static_cast<uint32_t>(sum <= limit * (own + inverse[at])));
+        }
+        CHECK(found < uint64_t{1} << lanes);
+      };
+      check(table->ward.boxes(boxes.data(), inverse.data(), d, point.data(), own, limit, squares.data()), kBoxes,
+            [&](int64_t j, int lane) {
+              const double* const low = boxes.data() + 2 * j * kBoxes + lane;
+              const double x = point[static_cast<size_t>(j)];
+              return std::max({low[0] - x, x - low[kBoxes], 0.0});
+            });
+      check(table->ward.means(tile.data(), inverse.data(), d, point.data(), own, limit, squares.data()), kPoints,
+            [&](int64_t j, int lane) {
+              return tile[static_cast<size_t>(j * kPoints + lane)] - point[static_cast<size_t>(j)];
+            });
+    }
+}
+
+TEST("ward of weighted rows is greedy merging of repeated ones") {
+  const int64_t n = 60, d = 3;
+  const auto x = drawn(n, d, 9);
+  std::vector<double> weights, repeated;
+  for (int64_t i = 0; i < n; ++i) {
+    weights.push_back(static_cast<double>(1 + i % 3));
+    for (int64_t k = 0; k <= i % 3; ++k)
+      repeated.insert(repeated.end(), &x[static_cast<size_t>(i * d)], &x[static_cast<size_t>(i * d)] + d);
+  }
+  Tree tree(n);
+  ward(View<const double, 2>(matrix_view(x.data(), n, d)), View<const double, 1>(vector_view(weights.data(), n)),
+       tree.pairs(), tree.costs(), Run{2});
+  auto expected = greedy_ward(repeated, d);
+  expected.erase(expected.begin(), expected.end() - (n - 1));  // equal rows merge first, at cost 0
+  CHECK(close(tree.heights, expected));
 }
 
 TEST("ward rebuilds its tree and keeps its lists") {

@@ -22,7 +22,7 @@ from knoll.hierarchy.merges import MergeTree, cut
 from knoll.neighbors.gower import GOWER_COLUMNS, ReadsGower, read_gower
 from knoll.validation import N_JOBS, Choice, Flag, Instance, Number, check_points, check_weights, refuse_masked
 
-_PER_ROW = 160  # bytes that the core keeps for a row beside two copies of it
+_PER_ROW = 200  # bytes that the core keeps for a row beside two copies of it
 
 
 class AgglomerativeClustering(FitPredictMixin, ClusterMixin, ReadsGower):
