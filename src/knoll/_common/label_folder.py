@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from knoll._typing import Bools, Ints
-from knoll.exceptions import CostError, InvalidParameter
+from knoll.exceptions import InvalidParameter
 
 __all__ = ["LabelFolder"]
 
@@ -40,8 +40,11 @@ class LabelFolder:
         try:
             self._made.mkdir(parents=True)
         except OSError as error:
-            raise InvalidParameter(f"labels: {self.path} cannot be written: {error.strerror}.") from None
+            raise self._unwritable(error) from None
         return self
+
+    def _unwritable(self, error: OSError) -> InvalidParameter:
+        return InvalidParameter(f"labels: {self.path} cannot be written: {error.strerror}. Name another folder.")
 
     def __exit__(self, error: Any, *_: object) -> None:
         try:
@@ -51,6 +54,8 @@ class LabelFolder:
                 if self.path.exists():
                     self.path.rmdir()  # empty: `os.replace` takes that for an obstacle on Windows
                 os.replace(self._made, self.path)
+        except OSError as reason:
+            raise self._unwritable(reason) from None
         finally:
             shutil.rmtree(self._made, ignore_errors=True)
 
@@ -66,7 +71,7 @@ class LabelFolder:
             try:
                 self._write(labels[:count], core[:count])
             except OSError as error:
-                raise CostError(f"labels: {self.path} cannot be written: {error.strerror}. Name another folder.") from None
+                raise self._unwritable(error) from None
             labels, core = labels[count:], core[count:]
 
     def _write(self, labels: Ints, core: Bools) -> None:

@@ -116,6 +116,7 @@ class RegionFit:
         self.regions = self.halo_rows = self.core_rows = self.scratch_bytes = 0
 
     def __enter__(self) -> RegionFit:
+        self._rows_file = self._open.enter_context(Scratch(self._folder))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -147,7 +148,6 @@ class RegionFit:
     def _begin(self, points: NDArray[Any]) -> None:
         self.columns, self.dtype = points.shape[1], points.dtype
         self._budget = Budget.of(self._memory, self.columns, points.dtype.itemsize)
-        self._rows_file = self._open.enter_context(Scratch(self._folder))
         self._root = RowStore(self._rows_file, self.columns, points.dtype)
 
     # ---- regions ---------------------------------------------------------------------------------------------------
