@@ -83,7 +83,7 @@ def in_regions(model, blocks, cuts, room=None):
     with RegionFit(model._region_rule(), 10**9, Path(tempfile.gettempdir()), model) as fit:
         fit.read(BlockSource(lambda: iter(blocks), model)())
         if room is not None:
-            fit._budget = Budget(10**9, room, 16)
+            fit._budget = Budget(10**9, room, 16, 100.0)
         fit.solve(cuts)
         found = list(fit.labels())
         assert fit.core_rows == sum(int(each.core.sum()) for each in found)

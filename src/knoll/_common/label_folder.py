@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import secrets
@@ -25,6 +26,7 @@ class LabelFolder:
 
     def __init__(self, path: Path, form: str) -> None:
         self.path, self._form = path, form
+        self._target = Path(os.path.abspath(path))
         self._lengths: list[int] = []
         self._number = self._left = 0  # of the file, and how many of its rows are still to come
         self._file: Any = None
@@ -34,7 +36,7 @@ class LabelFolder:
             raise InvalidParameter("form='parquet' needs pyarrow, which is not installed: pip install \"knoll[cli]\".")
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise InvalidParameter(f"labels: {path} already exists. Name a folder that is empty or does not exist.")
-        self._made = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
+        self._made = self._target.with_name(f".{self._target.name}.{secrets.token_hex(8)}.part")
 
     def __enter__(self) -> LabelFolder:
         try:
@@ -48,12 +50,13 @@ class LabelFolder:
 
     def __exit__(self, error: Any, *_: object) -> None:
         try:
-            if self._file is not None:
-                self._file.close()
+            if self._file is not None:  # labels did not come to their end
+                with contextlib.suppress(Exception):
+                    self._file.close()
             if error is None:
-                if self.path.exists():
-                    self.path.rmdir()  # empty: `os.replace` takes that for an obstacle on Windows
-                os.replace(self._made, self.path)
+                if self._target.exists():
+                    self._target.rmdir()  # empty: `os.replace` takes that for an obstacle on Windows
+                os.replace(self._made, self._target)
         except OSError as reason:
             raise self._unwritable(reason) from None
         finally:

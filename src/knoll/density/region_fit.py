@@ -89,14 +89,15 @@ class Budget:
     memory: int  # bytes
     room: int  # rows of a region with its halo
     chunk: int  # rows that are read at a time
+    row: float  # bytes that a row of a region takes, its part of the chunks included
 
     @classmethod
     def of(cls, memory: int, columns: int, itemsize: int) -> Budget:
         """Divide the memory: some chunks of rows, and a region."""
         row = columns * itemsize + 16  # with its number and its weight
         chunk = max(_LEAST_ROOM, min(_AT_ONCE, memory // 32) // row)
-        in_core = row + 8 * columns + _PER_ROW  # measured: docs/decisions/0037-regions.md
-        return cls(memory, max(_LEAST_ROOM, int((memory - 8 * chunk * row) / in_core)), chunk)
+        in_region = row + 8 * columns + _PER_ROW  # measured: docs/decisions/0037-regions.md
+        return cls(memory, max(_LEAST_ROOM, int((memory - 8 * chunk * row) / in_region)), chunk, 4 / 3 * in_region)
 
 
 class RegionFit:
@@ -258,10 +259,9 @@ class RegionFit:
 
     def _refuse(self, region: Region) -> None:
         n = region.store.rows
-        row = self._memory / self._budget.room
         raise CostError(
             f"DBSCAN: {plural(n, 'row')} within a few eps={self._rule.search.eps:g} of each other cannot be divided "
-            f"into regions. Together they take about {byte_size(int(n * row))}, more than memory="
+            f"into regions. Together they take about {byte_size(int(n * self._budget.row))}, more than memory="
             f"{byte_size(self._memory)}. {_REMEDY}"
         )
 
