@@ -24,7 +24,7 @@ RADII = st.sampled_from([0.25, 0.5, 0.7, 1.0, float(np.sqrt(0.5)), 1.5, 4.0])
 @st.composite
 def tables(draw):
     """Lattices, real numbers with duplicates, and equal rows; float64 and float32, far from 0 and near it."""
-    n, d = draw(st.integers(1, 80)), draw(st.integers(1, 5))
+    n, d = draw(st.integers(1, 80)), draw(st.sampled_from([1, 1, 2, 2, 2, 3, 4, 5]))
     random = np.random.default_rng(draw(st.integers(0, 2**32)))
     shape = draw(st.sampled_from(["lattice", "real", "equal", "line"]))
     if shape == "lattice":
@@ -33,7 +33,7 @@ def tables(draw):
         X = np.zeros((n, d))
     elif shape == "line":
         X = np.zeros((n, d))
-        X[:, 0] = 0.25 * np.arange(n)
+        X[:, 0] = np.cumsum(random.choice([0.25, 0.5, 0.75, 1.0], size=n))
         X = X[random.permutation(n)]
     else:
         X = random.normal(size=(n, d)) * draw(st.sampled_from([0.3, 1.0, 3.0]))
@@ -59,7 +59,7 @@ def weights_of(draw, n):
 
 def any_cuts(draw, X, box, depth):
     """Cuts anywhere: at values of rows, beside them, outside of all of them."""
-    if depth == 0 or not draw(st.booleans()):
+    if depth == 0 or draw(st.integers(0, 3)) == 0:
         return box
     axis = draw(st.integers(0, X.shape[1] - 1))
     value = X[draw(st.integers(0, len(X) - 1)), axis]
@@ -90,6 +90,18 @@ def in_regions(model, blocks, cuts, room=None):
         labels, core = (np.concatenate(each) for each in zip(*found, strict=True))
         assert fit.clusters == labels.max() + 1
         return labels, np.flatnonzero(core)
+
+
+@pytest.mark.parametrize("at", [0.5, 1.2, 1.7, 2.2, 2.7])
+@pytest.mark.parametrize("flip", [1.0, -1.0])
+def test_a_border_row_whose_core_row_has_its_neighbours_in_other_regions(at, flip):
+    """Row 0 is on the border of the cluster of row 1, which is core by rows 2ε away from row 0."""
+    X = np.array([[0.0], [1.0], [2.0], [2.5], [3.0]]) * flip
+    model = DBSCAN(1.0, min_samples=3)
+    below, above = Box.everything(1).cut(0, at * flip)
+    labels, core = in_regions(model, [X], Cut(0, at * flip, below, above))
+    assert labels.tolist() == [0] * 5
+    assert core.tolist() == [1, 2, 3, 4]
 
 
 @settings(max_examples=300)
