@@ -74,7 +74,10 @@ def test_a_pattern_of_files(call, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["mean-shift", "x.npy", "--memory", "1kB"], "MeanShift needs all rows at once. Fit a sample and predict the others"),
+        (
+            ["mean-shift", "x.npy", "--memory", "1kB"],
+            "MeanShift needs all rows at once. Fit a sample and predict the others",
+        ),
         (["dbscan", "x.npy", "--memory", "1kB"], "gives labels and keeps no model. Leave --out out, or fit a sample"),
         (["kmeans", "x.npy", "--memory", "1kB", "--scratch", "."], "--scratch is for DBSCAN, of a table that exceeds"),
         (
@@ -137,7 +140,8 @@ def test_dbscan_by_regions_writes_the_labels_of_the_table(call, tmp_path, monkey
 def test_a_terminated_fit_leaves_nothing(tmp_path):
     np.save(tmp_path / "x.npy", table(d=2))
     (tmp_path / "scratch").mkdir()
-    words = "fit dbscan x.npy --set eps=0.05 --memory 150kB --labels parts/ --scratch scratch".split()
+    words = ["fit", "dbscan", "x.npy", "--set", "eps=0.05", "--memory", "150kB", "--labels", "parts/"]
+    words += ["--scratch", "scratch"]
     slow = (
         "import sys, time; from knoll.density import region_fit; from knoll.cli import main\n"
         "cluster = region_fit.Rule.cluster\n"

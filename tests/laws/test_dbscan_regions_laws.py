@@ -127,7 +127,8 @@ def test_little_room_cuts_again_merges_equal_rows_or_refuses(data, X, eps, level
     try:
         labels, core = in_regions(model, blocks_of(X, w, 0), cuts, room)
     except CostError as error:
-        assert "cannot be divided into regions" in str(error)
+        if "cannot be divided into regions" not in str(error):
+            raise
         assert len(np.unique(X, axis=0)) > room / 40  # a sum of weights is up to 40 addends
         return
     model.fit(X, sample_weight=w)

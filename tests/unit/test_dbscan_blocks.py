@@ -1,4 +1,4 @@
-"""DBSCAN.fit_blocks: labels in memory, in files or handed over; what is refused; nothing left behind, whatever happens."""
+"""DBSCAN.fit_blocks: labels in memory, in files or handed over; what is refused; nothing is left behind."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_an_eps_larger_than_the_extent_needs_all_rows_at_once():
 
 def test_many_columns_are_refused_with_the_figure():
     wide = np.random.default_rng(0).normal(size=(8000, 12))
-    with pytest.raises(CostError, match="cannot be divided|would hold each row"):
+    with pytest.raises(CostError, match=r"cannot be divided|would hold each row"):
         DBSCAN(3.0).fit_blocks(lambda: iter([wide]), memory="400kB")
     expected = DBSCAN(3.0).fit(wide).labels_
     np.testing.assert_array_equal(DBSCAN(3.0).fit_blocks(lambda: iter([wide]), memory="10MB").labels_, expected)
@@ -192,7 +192,12 @@ def test_a_bad_sample_only_costs_another_cut(monkeypatch):
         (DBSCAN(metric="haversine"), {}, CostError, "which metric='haversine' does not allow"),
         (DBSCAN(metric="minkowski", p=3), {}, CostError, "which metric='minkowski' does not allow"),
         (DBSCAN(eps=-1.0), {}, InvalidParameter, "eps must be > 0"),
-        (DBSCAN(), {"memory": "much"}, InvalidParameter, "memory must be a number of bytes > 0 or a text such as '4GB'"),
+        (
+            DBSCAN(),
+            {"memory": "much"},
+            InvalidParameter,
+            "memory must be a number of bytes > 0 or a text such as '4GB'",
+        ),
         (DBSCAN(), {"memory": 0}, InvalidParameter, "memory must be a number of bytes > 0"),
         (DBSCAN(), {"scratch": "/nowhere"}, InvalidParameter, "scratch: no file can be made in /nowhere"),
         (DBSCAN(), {"labels": __file__}, InvalidParameter, "already exists. Name a folder that is empty"),
@@ -302,7 +307,7 @@ def test_a_full_disk_is_one_sentence(tmp_path, monkeypatch):
 
     whole = tempfile.TemporaryFile
     monkeypatch.setattr(scratch.tempfile, "TemporaryFile", lambda **options: Full(whole(**options)))
-    with pytest.raises(CostError, match="the scratch folder .* cannot take more than .*: No space left on device"):
+    with pytest.raises(CostError, match=r"the scratch folder .* cannot take more than .*: No space left on device"):
         DBSCAN(EPS).fit_blocks(blocks(), memory=MEMORY, scratch=tmp_path)
     assert not os.listdir(tmp_path)
 
@@ -413,7 +418,9 @@ def test_a_box_knows_its_rows_and_those_that_two_regions_need():
     x = np.array([[0.0], [1.0], [1.5], [2.0], [2.5], [3.0], [9.0]])
     assert below.owns(x).tolist() == [True, True, True, False, False, False, False]
     assert (above.owns(x) == ~below.owns(x)).all()
-    assert below.shares(x, 1.0).tolist() == above.shares(x, 1.0).tolist() == [False, True, True, True, True, True, False]
+    assert (
+        below.shares(x, 1.0).tolist() == above.shares(x, 1.0).tolist() == [False, True, True, True, True, True, False]
+    )
     assert not Box.everything(1).shares(x, 1.0).any()
     left, right = Box.everything(2).cut(0, 2.0)
     assert left.touches(right, 0.5)
@@ -425,7 +432,7 @@ def test_a_box_knows_its_rows_and_those_that_two_regions_need():
 
 def test_cuts_prefer_gaps_and_leave_what_cannot_be_cut():
     random = np.random.default_rng(0)
-    two = np.concatenate([random.normal(size=(500, 2)), random.normal(size=(500, 2)) + [0.0, 50.0]])
+    two = np.concatenate([random.normal(size=(500, 2)), random.normal(size=(500, 2)) + np.array([0.0, 50.0])])
     cut = regions.plan_cuts(two, Box.everything(2), 1000, 600, 0.5)
     assert cut.axis == 1
     assert 5 < cut.value < 45

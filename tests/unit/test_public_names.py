@@ -58,9 +58,9 @@ PUBLIC = {
         ClimbingState DBSCANRegionsState DBSCANSpectralState DBSCANState DensityTreeState EMState GaussianState
         GenieState HDBSCANState KMeansState KPrototypesState KernelKMeansState LinkageState MeanShiftState MixedEMState
         SpectralGraphState SpectralState TreeCentersState average_linkage column_type complete_linkage counted
-        dbscan_climbing dbscan_graph dbscan_regions dbscan_spectral density_tree em_gmm em_mixed encode_mixed gaussian_mle
-        genie gower hdbscan kmeans kprototypes mean_shift njw_spectral njw_spectral_graph run single_linkage
-        tree_centers ward weighted_kernel_kmeans
+        dbscan_climbing dbscan_graph dbscan_regions dbscan_spectral density_tree em_gmm em_mixed encode_mixed
+        gaussian_mle genie gower hdbscan kmeans kprototypes mean_shift njw_spectral njw_spectral_graph run
+        single_linkage tree_centers ward weighted_kernel_kmeans
     """,
     "knoll.relations": """
         Annealing Certificate Check ClimbToMeanShift ComplexityTable DBSCANStarIsTreeCut EveryEpsDBSCAN Frame

@@ -28,7 +28,7 @@ class Scratch:
     def __init__(self, folder: Path) -> None:
         self.folder, self.size = folder, 0
         try:
-            self._file: Any = tempfile.TemporaryFile(dir=folder, buffering=0)
+            self._file: Any = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115
         except OSError as error:
             raise InvalidParameter(
                 f"scratch: no file can be made in {folder}: {error.strerror}. Name a folder that can be written to."
@@ -47,7 +47,8 @@ class Scratch:
     def append(self, array: NDArray[Any]) -> int:
         """Write an array, and return where it begins."""
         begin = self.size
-        data = memoryview(np.ascontiguousarray(array)).cast("B") if array.size else memoryview(b"")
+        whole: Any = np.ascontiguousarray(array)
+        data = memoryview(whole).cast("B") if array.size else memoryview(b"")
         try:
             self._file.seek(begin)
             while len(data):
@@ -60,8 +61,8 @@ class Scratch:
         self.size = begin + array.nbytes
         return begin
 
-    def read(self, begin: int, into: NDArray[Any]) -> None:
-        """Fill a contiguous array with what was written at `begin`."""
+    def read(self, begin: int, into: Any) -> None:
+        """Fill a contiguous array of NumPy with what was written at `begin`."""
         if not into.size:
             return
         data = memoryview(into).cast("B")

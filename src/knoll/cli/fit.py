@@ -320,9 +320,7 @@ def _fit_regions(
         started = time.perf_counter()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            model.fit_blocks(
-                table.scaled(preparation), labels=target, form="parquet", memory=memory, scratch=scratch
-            )
+            model.fit_blocks(table.scaled(preparation), labels=target, form="parquet", memory=memory, scratch=scratch)
         if isinstance(target, _Appended):
             target.file.close()
         found = model.regions_

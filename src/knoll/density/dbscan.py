@@ -249,7 +249,11 @@ class DBSCAN(FitPredictMixin, ClusterMixin, ReadsGower):
         formulation.keep(self, clusters, points, weights, absent)
         if len(absent):
             self.labels_[absent] = formulation.predict(self, search, points[absent])
-        n, n_core, found = len(clusters.labels), len(self.core_sample_indices_), int(clusters.labels.max(initial=-1)) + 1
+        n, n_core, found = (
+            len(clusters.labels),
+            len(self.core_sample_indices_),
+            int(clusters.labels.max(initial=-1)) + 1,
+        )
         self._warn_of(n, n_core, found, bool(clusters.labels.min() < 0), estimate=search.takes_estimate())
         if self.noise == "nearest":
             self._fill_noise(points, absent)
@@ -355,8 +359,8 @@ class DBSCAN(FitPredictMixin, ClusterMixin, ReadsGower):
         ]
         if wrong:
             raise InvalidParameter(
-                f"DBSCAN: fit_blocks has no {wrong[0]}, which needs all rows at once. Take the default, or fit a sample "
-                "of the rows and predict the others."
+                f"DBSCAN: fit_blocks has no {wrong[0]}, which needs all rows at once. Take the default, or fit a "
+                "sample of the rows and predict the others."
             )
         metric = core_metric(self.metric, self.metric_params, self.p)
         if metric not in _METRICS_OF_REGIONS:

@@ -1,4 +1,4 @@
-"""Box 8 in regions: each is clustered by itself, with a halo, and the parts are joined (docs/decisions/0037-regions.md)."""
+"""Box 8 in regions: each is clustered with a halo, and the parts are joined (docs/decisions/0037-regions.md)."""
 
 from __future__ import annotations
 
@@ -68,7 +68,8 @@ def _dbscan_regions(
         own = region == r
         low, high = X[own].min(axis=0), X[own].max(axis=0)
         wide = 2 * eps * (1 + 1e-9)  # as far as the neighbours of neighbours; rounding may add a row, never lose one
-        rows = np.flatnonzero(((X >= low - wide) & (X <= high + wide)).all(axis=1))
+        gap = np.maximum(low - X, X - high).max(axis=1)  # to the box of the own rows, on the axis where it is widest
+        rows = np.flatnonzero(gap <= wide)
         here = run(dbscan_graph(X[rows], eps, min_pts))
         core[rows] |= here.core
         for c in range(here.labels.max() + 1):
