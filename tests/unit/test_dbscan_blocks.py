@@ -150,7 +150,7 @@ def test_an_eps_larger_than_the_extent_needs_all_rows_at_once():
     assert not model.labels_.any()
     message = (
         r"8000 rows within a few eps=100 of each other cannot be divided into regions. Together they take about "
-        r"1\.19 MB, more than memory=150 kB. Raise memory, take a smaller eps, or fit a sample"
+        r"1\.02 MB, more than memory=150 kB. Raise memory, take a smaller eps, or fit a sample"
     )
     with pytest.raises(CostError, match=message):
         DBSCAN(100.0).fit_blocks(blocks(), memory=MEMORY)
@@ -388,6 +388,7 @@ def test_rows_come_back_from_scratch(tmp_path):
         store.append(NumberedRows(np.array([11, 14, 15]), points[5:8], weights[5:8]))
         store.append(NumberedRows(np.arange(0), points[:0], None))
         store.append(NumberedRows(np.arange(20, 32), points[8:], weights[8:]))
+        store.flush()
         assert store.rows == 20
         rows = store.whole()
         np.testing.assert_array_equal(rows.numbers, [*range(5, 10), 11, 14, 15, *range(20, 32)])

@@ -98,18 +98,31 @@ class _Extent(NamedTuple):
 
 
 class RowStore:
-    """Rows on scratch, in the order of their numbers."""
+    """Rows on scratch, in the order of their numbers; so many at a time are written at least."""
 
-    def __init__(self, scratch: Scratch, columns: int, dtype: Any) -> None:
-        self._scratch, self._columns, self.dtype = scratch, columns, np.dtype(dtype)
+    def __init__(self, scratch: Scratch, columns: int, dtype: Any, least: int = 1) -> None:
+        self._scratch, self._columns, self.dtype, self._least = scratch, columns, np.dtype(dtype), least
         self._extents: list[_Extent] = []
-        self.rows = 0
+        self._waiting: list[NumberedRows] = []
+        self.rows = self._written = 0
 
     def append(self, rows: NumberedRows) -> None:
-        """Write rows, which come after those written before."""
-        m = len(rows.numbers)
-        if not m:
+        """Add rows, which come after those before; `flush` ends it."""
+        if not len(rows.numbers):
             return
+        self._waiting.append(rows)
+        self.rows += len(rows.numbers)
+        if self.rows - self._written >= self._least:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what waits."""
+        if self._waiting:
+            self._write(_joined(self._waiting))
+            self._waiting = []
+
+    def _write(self, rows: NumberedRows) -> None:
+        m = len(rows.numbers)
         first = int(rows.numbers[0])
         follow = int(rows.numbers[-1]) - first == m - 1  # they increase: such numbers need not be written
         begin = self._scratch.size
@@ -119,7 +132,7 @@ class RowStore:
         if rows.weights is not None:
             self._scratch.append(rows.weights)
         self._extents.append(_Extent(m, first if follow else -1, rows.weights is not None, begin))
-        self.rows += m
+        self._written += m
 
     def chunks(self, least: int) -> Iterator[NumberedRows]:
         """Yield the rows as they were written, joined to at least so many at a time."""
@@ -153,3 +166,14 @@ class RowStore:
                 self._scratch.read(begin + points[here].nbytes, weights[here])
             row += m
         return NumberedRows(numbers, points, weights)
+
+
+def _joined(parts: list[NumberedRows]) -> NumberedRows:
+    """Join rows; those without weights count once beside those with."""
+    if len(parts) == 1:
+        return parts[0]
+    numbers, points = (np.concatenate([part[field] for part in parts]) for field in (0, 1))
+    if all(part.weights is None for part in parts):
+        return NumberedRows(numbers, points, None)
+    weights = [np.ones(len(part.numbers)) if part.weights is None else part.weights for part in parts]
+    return NumberedRows(numbers, points, np.concatenate(weights))

@@ -39,10 +39,11 @@ _NONE = np.iinfo(np.int64).max  # the lowest core row of a cluster that has none
 _SAMPLE = 1 << 16  # rows that cuts are planned on, and at most twice as many
 _LEAST_ROOM = 256  # rows of a region, however little memory there is
 _AT_ONCE = 1 << 22  # bytes of rows that are read and distributed at a time, at most
+_WAITING = 8  # times as many rows wait for their regions, lest they are written by the dozen
 _SAFETY = 0.9  # of the room of a region: a sample is a sample
 _SHRINKS = 0.95  # of the rows of a region that is cut once more, another may have so many
 _MOST_COPIES = 16  # of a row in the halos of others, on average
-_PER_ROW = 64  # bytes of a row of a region beside its coordinates: cells, labels, marks, the union-find
+_PER_ROW = 48  # bytes of a row of a region beside its coordinates: cells, labels, marks, the union-find
 _LABELS_AT_ONCE = 1 << 18  # rows whose labels are put into order at a time
 
 
@@ -95,9 +96,10 @@ class Budget:
     def of(cls, memory: int, columns: int, itemsize: int) -> Budget:
         """Divide the memory: some chunks of rows, and a region."""
         row = columns * itemsize + 16  # with its number and its weight
-        chunk = max(_LEAST_ROOM, min(_AT_ONCE, memory // 32) // row)
+        chunk = max(1, min(_AT_ONCE, memory // 64) // row)
         in_region = row + 8 * columns + _PER_ROW  # measured: docs/decisions/0037-regions.md
-        return cls(memory, max(_LEAST_ROOM, int((memory - 8 * chunk * row) / in_region)), chunk, 4 / 3 * in_region)
+        room = int((memory - 2 * _WAITING * chunk * row) / in_region)  # the second time for chunks on their way
+        return cls(memory, max(_LEAST_ROOM, room), chunk, 4 / 3 * in_region)
 
 
 class RegionFit:
@@ -191,7 +193,8 @@ class RegionFit:
         """Distribute the rows of a region to smaller ones, and solve those; `done` is not needed any more then."""
         with Scratch(self._folder) as scratch:
             rows = region.store.chunks(self._budget.chunk)
-            regions = distribute(rows, cuts, self._halo, scratch, self.columns, self.dtype)
+            wait = _WAITING * self._budget.chunk
+            regions = distribute(rows, cuts, self._halo, scratch, self.columns, self.dtype, wait)
             self.scratch_bytes += scratch.size
             if done is not None:
                 self.scratch_bytes += done.size

@@ -213,13 +213,16 @@ class Region:
 
 
 def distribute(
-    rows: Iterable[NumberedRows], cuts: Cut | Box, reach: float, scratch: Scratch, columns: int, dtype: Any
+    rows: Iterable[NumberedRows], cuts: Cut | Box, reach: float, scratch: Scratch, columns: int, dtype: Any, wait: int
 ) -> list[Region]:
-    """Write each row to its region, and to those whose halo it is in."""
-    regions = [Region(box, RowStore(scratch, columns, dtype)) for box in leaves(cuts)]
+    """Write each row to its region, and to those whose halo it is in; about `wait` rows wait in memory."""
+    boxes = leaves(cuts)
+    regions = [Region(box, RowStore(scratch, columns, dtype, wait // len(boxes))) for box in boxes]
     for chunk in rows:
         stores = iter(regions)
         _descend(chunk, cuts, reach, stores)
+    for region in regions:
+        region.store.flush()
     return regions
 
 
