@@ -33,7 +33,7 @@ from fuzz.laws import (
     survives_saving,
 )
 from fuzz.tables import Table
-from knoll._common.blocks import Block
+from knoll._common.blocks import BlockSource
 from knoll.density.region_fit import RegionFit
 from knoll.density.regions import Box, Cut
 
@@ -283,7 +283,7 @@ def any_regions_give_the_same_bits(case: Case, model: Any) -> str | None:
         return Cut(axis, value, cut(below, depth - 1), cut(above, depth - 1))
 
     with RegionFit(model._region_rule(), 10**9, Path(tempfile.gettempdir()), model) as fit:
-        fit.read([Block(case.X, case.weights)])
+        fit.read(BlockSource(lambda: iter([(case.X, case.weights)]), model)())
         fit.solve(cut(Box.everything(case.X.shape[1]), 4))
         found = list(fit.labels())
     labels, core = (np.concatenate(each) for each in zip(*found, strict=True))
