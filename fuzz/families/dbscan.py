@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse.csgraph
 from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.cluster import DBSCAN as Peer
 
 import knoll
@@ -272,7 +273,7 @@ def any_regions_give_the_same_bits(case: Case, model: Any) -> str | None:
         or metric not in ("euclidean", "manhattan", "chebyshev")
     ):
         return None
-    rng = case.rng(11)
+    rng, reader = case.rng(11), clone(model)
 
     def cut(box: Box, depth: int) -> Cut | Box:
         axis = int(rng.integers(case.X.shape[1]))
@@ -282,8 +283,8 @@ def any_regions_give_the_same_bits(case: Case, model: Any) -> str | None:
         below, above = box.cut(axis, value)
         return Cut(axis, value, cut(below, depth - 1), cut(above, depth - 1))
 
-    with RegionFit(model._region_rule(), 10**9, Path(tempfile.gettempdir()), model) as fit:
-        fit.read(BlockSource(lambda: iter([(case.X, case.weights)]), model)())
+    with RegionFit(model._region_rule(), 10**9, Path(tempfile.gettempdir()), reader) as fit:
+        fit.read(BlockSource(lambda: iter([(case.X, case.weights)]), reader)())
         fit.solve(cut(Box.everything(case.X.shape[1]), 4))
         found = list(fit.labels())
     labels, core = (np.concatenate(each) for each in zip(*found, strict=True))
