@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import tempfile
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse.csgraph
 from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.cluster import DBSCAN as Peer
 
 import knoll
@@ -31,6 +34,9 @@ from fuzz.laws import (
     survives_saving,
 )
 from fuzz.tables import Table
+from knoll._common.blocks import BlockSource
+from knoll.density.region_fit import RegionFit
+from knoll.density.regions import Box, Cut
 
 ANSWERS = ("labels_", "core_sample_indices_", "components_")
 _DOUBT = Fraction(1, 2**48)  # relative: distances nearer to ε than that are decided by rounding
@@ -257,6 +263,36 @@ def float32_is_float64_of_the_same_numbers(case: Case, model: Any) -> str | None
     return differs(model, case.fit(case.X.astype(np.float64)), ("labels_", "core_sample_indices_"))
 
 
+def any_regions_give_the_same_bits(case: Case, model: Any) -> str | None:
+    """Regions cut anywhere have the labels and the core rows of the whole."""
+    metric = case.parameters.get("metric", "euclidean")
+    if (
+        case.form.startswith("csr")
+        or model.formulation != "graph"
+        or model.border == "first"
+        or metric not in ("euclidean", "manhattan", "chebyshev")
+    ):
+        return None
+    rng, reader = case.rng(11), clone(model)
+
+    def cut(box: Box, depth: int) -> Cut | Box:
+        axis = int(rng.integers(case.X.shape[1]))
+        value = float(case.X[rng.integers(len(case.X)), axis])
+        if depth == 0 or not box.low[axis] < value < box.high[axis]:
+            return box
+        below, above = box.cut(axis, value)
+        return Cut(axis, value, cut(below, depth - 1), cut(above, depth - 1))
+
+    with RegionFit(model._region_rule(), 10**9, Path(tempfile.gettempdir()), reader) as fit:
+        fit.read(BlockSource(lambda: iter([(case.X, case.weights)]), reader)())
+        fit.solve(cut(Box.everything(case.X.shape[1]), 4))
+        found = list(fit.labels())
+    labels, core = (np.concatenate(each) for each in zip(*found, strict=True))
+    if not np.array_equal(labels, model.labels_):
+        return "labels_ differ"
+    return None if np.array_equal(np.flatnonzero(core), model.core_sample_indices_) else "core_sample_indices_ differ"
+
+
 def predict_kind_is_the_type_of_row(case: Case, model: Any) -> str | None:
     """Rows of the fit are core exactly where they are in core_sample_indices_."""
     if model.formulation == "climbing" or not case.present.all():
@@ -284,6 +320,7 @@ FAMILY = Family(
         the_order_of_rows_does_not_matter,
         powers_of_two_are_units,
         float32_is_float64_of_the_same_numbers,
+        any_regions_give_the_same_bits,
         predict_kind_is_the_type_of_row,
         scikit_learn_agrees,
         survives_pickle,

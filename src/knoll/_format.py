@@ -33,6 +33,22 @@ def byte_size(nbytes: int) -> str:
     return f"{nbytes / 1000**power:.3g} {('kB', 'MB', 'GB')[power - 1]}"
 
 
+_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+
+
+def parse_bytes(text: str) -> int:
+    """Turn a size such as 500MB or 4GB into bytes; raise ValueError where it is none."""
+    number = text.strip().upper().rstrip("KMGTB")
+    unit = text.strip().upper()[len(number) :]
+    try:
+        size = float(number) * _UNITS[unit]
+    except (ValueError, KeyError):
+        size = -1.0
+    if not 0 < size < 2**63:
+        raise ValueError(f"{text!r} is not a size. Write 500MB or 4GB.")
+    return int(size)
+
+
 def duration(seconds: float) -> str:
     """Return a time with two digits: 12 s, 6.7 min, 2.5 h."""
     if seconds < 100:

@@ -145,8 +145,11 @@ class _File:
         self._check_same()
         array = _mapped(self.name)
         if array is not None and list(wanted) == [f"column {j + 1}" for j in range(array.shape[1])]:
-            rows = max(1, _ROWS_AT_ONCE // array[:1].nbytes)
-            yield from (array[begin : begin + rows] for begin in range(0, len(array), rows))
+            n, rows = len(array), max(1, _ROWS_AT_ONCE // array[:1].nbytes)
+            del array
+            for begin in range(0, n, rows):  # each mapped by itself: what was read counts as memory while it is mapped
+                self._check_same()
+                yield np.load(self.name, mmap_mode="r", allow_pickle=False)[begin : begin + rows]
         else:
             with self.open(wanted) as source:
                 yield from _pieces(source, wanted)

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -70,7 +74,12 @@ def test_a_pattern_of_files(call, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["dbscan", "x.npy", "--memory", "1kB"], "DBSCAN needs all rows at once. Fit a sample and predict the others"),
+        (
+            ["mean-shift", "x.npy", "--memory", "1kB"],
+            "MeanShift needs all rows at once. Fit a sample and predict the others",
+        ),
+        (["dbscan", "x.npy", "--memory", "1kB"], "gives labels and keeps no model. Leave --out out, or fit a sample"),
+        (["kmeans", "x.npy", "--memory", "1kB", "--scratch", "."], "--scratch is for DBSCAN, of a table that exceeds"),
         (
             ["kmeans", "x.npy", "--memory", "1kB", "--log", "auto"],
             "which --log cannot be. Leave it out, or raise",
@@ -91,3 +100,59 @@ def test_what_blocks_cannot_do(call, tmp_path, monkeypatch, args, message):
     assert code == 2, stderr
     assert message in " ".join(stderr.split())
     assert not (tmp_path / "m.knoll").exists()
+
+
+def test_dbscan_by_regions_writes_the_labels_of_the_table(call, tmp_path, monkeypatch):
+    """One file of labels, a folder of them, or none; standard output too."""
+    monkeypatch.chdir(tmp_path)
+    np.savetxt(tmp_path / "x.csv", table(d=2), delimiter=",", header="a,b", comments="", fmt="%.17g")
+    fit = ["fit", "dbscan", "x.csv", "--set", "eps=0.05", "--quiet"]
+    code, _, stderr = call(*fit, "--labels", "whole.csv")
+    assert code == 0, stderr
+    code, _, stderr = call(*fit, "--memory", "150kB", "--labels", "regions.csv", "--scratch", ".")
+    assert code == 0, stderr
+    assert (tmp_path / "regions.csv").read_text() == (tmp_path / "whole.csv").read_text()
+
+    expected = np.loadtxt(tmp_path / "whole.csv", delimiter=",", skiprows=1, dtype=int)[:, 1]
+    code, stdout, stderr = call(*fit[:-1], "--memory", "150kB", "--labels", "parts/", "--json")
+    assert code == 0, stderr
+    parquet = pytest.importorskip("pyarrow.parquet")
+    parts = [parquet.read_table(path)["label"].to_numpy() for path in sorted((tmp_path / "parts").iterdir())]
+    np.testing.assert_array_equal(np.concatenate(parts), expected)
+    summary = json.loads(stdout)
+    assert summary["clusters"] == len(summary["sizes"]) == expected.max() + 1
+    assert summary["noise"] == (expected < 0).sum()
+    assert any("regions, with" in note for note in summary["data"]["notes"])
+    assert sorted(os.listdir(tmp_path)) == ["parts", "regions.csv", "whole.csv", "x.csv"]
+
+    code, _, stderr = call(*fit, "--labels", "parts")
+    assert code == 2
+    assert "parts already exists. Name a folder that is empty" in stderr
+    code, _, stderr = call(*fit, "--memory", "150kB", "--workers", "2")
+    assert code == 2
+    assert "DBSCAN reads blocks in this process alone. Leave --workers out." in stderr
+    code, stdout, stderr = call(*fit[:-1], "--memory", "150kB")
+    assert code == 0, stderr
+    assert "clustered in" in stdout
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGTERM") or sys.platform == "win32", reason="no SIGTERM")
+def test_a_terminated_fit_leaves_nothing(tmp_path):
+    np.save(tmp_path / "x.npy", table(d=2))
+    (tmp_path / "scratch").mkdir()
+    words = ["fit", "dbscan", "x.npy", "--set", "eps=0.05", "--memory", "150kB", "--labels", "parts/"]
+    words += ["--scratch", "scratch"]
+    slow = (
+        "import sys, time; from knoll.density import region_fit; from knoll.cli import main\n"
+        "cluster = region_fit.Rule.cluster\n"
+        "def slowly(self, points, weights):\n"
+        "    print('at work', flush=True); time.sleep(60)\n"
+        "region_fit.Rule.cluster = slowly\n"
+        f"sys.exit(main({words!r}))"
+    )
+    with subprocess.Popen([sys.executable, "-c", slow], cwd=tmp_path, stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"at work\n"
+        process.terminate()
+        assert process.wait(30) != 0
+    assert sorted(os.listdir(tmp_path)) == ["scratch", "x.npy"]
+    assert not os.listdir(tmp_path / "scratch")

@@ -207,6 +207,7 @@ REFERENCE = {
     "silhouette": (LABELS,),
     "dbscan_climbing": (1.0, 3),
     "dbscan_graph": (1.0, 3),
+    "dbscan_regions": (1.0, 3, [(0, 0.5)]),
     "dbscan_spectral": (1.0, 3),
     "density_tree": (3,),
     "em_mixed": (CODES, np.full(2, 0.5), X[:2], np.stack([np.eye(3)] * 2), [np.full((2, 2), 0.5)]),

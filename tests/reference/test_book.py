@@ -27,6 +27,7 @@ BOXES = [
     "mean_shift",
 ]
 OURS = [
+    "dbscan_regions",
     "density_tree",
     "hdbscan",
     "genie",
@@ -45,6 +46,7 @@ POSITIONAL = {
     "dbscan_spectral": ["X", "eps", "min_pts"],
     "dbscan_graph": ["X", "eps", "min_pts"],
     "dbscan_climbing": ["X", "eps", "min_pts"],
+    "dbscan_regions": ["X", "eps", "min_pts", "cuts"],
     "mean_shift": ["X", "eps"],
     "density_tree": ["X", "min_pts"],
     "hdbscan": ["X", "min_pts", "min_cluster_size"],

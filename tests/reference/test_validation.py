@@ -9,6 +9,7 @@ from knoll.exceptions import BadData, InvalidParameter, InvalidType, KnollError
 from knoll.reference import (
     dbscan_climbing,
     dbscan_graph,
+    dbscan_regions,
     dbscan_spectral,
     em_gmm,
     gaussian_mle,
@@ -29,6 +30,7 @@ ON_POINTS = {
     "njw_spectral_graph": lambda X: njw_spectral_graph(X, 1, 1.0),
     "dbscan_spectral": lambda X: dbscan_spectral(X, 1.0, 1),
     "dbscan_graph": lambda X: dbscan_graph(X, 1.0, 1),
+    "dbscan_regions": lambda X: dbscan_regions(X, 1.0, 1, [(0, 0.5)]),
     "dbscan_climbing": lambda X: dbscan_climbing(X, 1.0, 1),
     "mean_shift": lambda X: mean_shift(X, 1.0),
 }

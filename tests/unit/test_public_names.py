@@ -59,12 +59,12 @@ PUBLIC = {
         selection similarity_graph
     """,
     "knoll.reference": """
-        ClimbingState DBSCANSpectralState DBSCANState DensityTreeState EMState GaussianState GenieState HDBSCANState
-        KMeansState KPrototypesState KernelKMeansState LinkageState MeanShiftState MixedEMState
+        ClimbingState DBSCANRegionsState DBSCANSpectralState DBSCANState DensityTreeState EMState GaussianState
+        GenieState HDBSCANState KMeansState KPrototypesState KernelKMeansState LinkageState MeanShiftState MixedEMState
         SpectralGraphState SpectralState TreeCentersState average_linkage column_type complete_linkage counted
-        dbcv dbscan_climbing dbscan_graph dbscan_spectral density_tree em_gmm em_mixed encode_mixed gaussian_mle
-        genie gower hdbscan kmeans kprototypes mean_shift njw_spectral njw_spectral_graph run silhouette single_linkage
-        tree_centers ward weighted_kernel_kmeans
+        dbcv dbscan_climbing dbscan_graph dbscan_regions dbscan_spectral density_tree em_gmm em_mixed encode_mixed
+        gaussian_mle genie gower hdbscan kmeans kprototypes mean_shift njw_spectral njw_spectral_graph run silhouette
+        single_linkage tree_centers ward weighted_kernel_kmeans
     """,
     "knoll.relations": """
         Annealing Certificate Check ClimbToMeanShift ComplexityTable DBSCANStarIsTreeCut EveryEpsDBSCAN Frame

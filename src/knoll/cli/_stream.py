@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from knoll._format import byte_size
+from knoll._format import byte_size, parse_bytes
 from knoll.cli._options import parse_columns
 from knoll.registry import METHODS
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ScaledBlocks", "StreamedTable", "parse_size", "streamed"]
 
-_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _NUMBER = 8  # bytes of a number in memory
 
 
@@ -128,15 +127,10 @@ def parse_size(_: Any, __: Any, text: str | None) -> int | None:
     """Turn 4GB into bytes."""
     if text is None:
         return None
-    number = text.strip().upper().rstrip("KMGTB")
-    unit = text.strip().upper()[len(number) :]
     try:
-        size = float(number) * _UNITS[unit]
-    except (ValueError, KeyError):
-        size = -1.0
-    if not 0 < size < 2**63:
-        raise click.BadParameter(f"{text!r} is not a size. Write 500MB or 4GB.")
-    return int(size)
+        return parse_bytes(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
 
 
 def _size(path: str) -> int:

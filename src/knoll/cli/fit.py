@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import inspect
+import os
 import time
 import warnings
 from dataclasses import replace
@@ -67,9 +69,13 @@ def _method_names() -> list[str]:
 @_options.jobs()
 @click.option("--out", type=click.Path(path_type=Path), metavar="MODEL.knoll",
               help="Write the model to this file; - is standard output.")  # fmt: skip
-@click.option("--labels", type=click.Path(path_type=Path), metavar="FILE",
+@click.option("--labels", type=click.Path(), metavar="FILE",
               help="Write the labels to this file, as CSV or, by its name, Parquet or GeoJSON; - is standard "
-                   "output.")  # fmt: skip
+                   "output. DBSCAN of a table that is read in blocks also takes a folder, such as labels/, for one "
+                   "Parquet file a block.")  # fmt: skip
+@click.option("--scratch", type=click.Path(path_type=Path), metavar="DIR",
+              help="A folder for the rows of a table that DBSCAN reads in blocks; that of temporary files if not "
+                   "given.")  # fmt: skip
 @_options.force()
 @_options.quiet()
 @_options.as_json()
@@ -93,7 +99,8 @@ def command(
     seed: int,
     jobs: int | None,
     out: Path | None,
-    labels: Path | None,
+    labels: str | None,
+    scratch: Path | None,
     force: bool,
     quiet: bool,
     as_json: bool,
@@ -108,7 +115,9 @@ def command(
     Example:
       knoll fit kmeans flowers.csv --param n_clusters=3 --out flowers.knoll --labels labels.csv
     """
-    check_outputs(out, labels, force=force, inputs=[data], also=[checkpoint])
+    labels_path = None if labels is None else Path(labels)
+    into_folder = labels is not None and (labels.endswith(("/", os.sep)) or os.path.isdir(labels))
+    check_outputs(out, None if into_folder else labels_path, force=force, inputs=[data], also=[checkpoint])
     import numpy as np
 
     from knoll.cli._data import read_typed
@@ -119,19 +128,30 @@ def command(
     registered = find(method)
     assert registered is not None  # _MethodName has refused others
     estimator = registered.estimator_class()
-    if labels is not None and not hasattr(estimator, "fit_predict"):
+    if labels_path is not None and not hasattr(estimator, "fit_predict"):
         raise click.UsageError(f"{estimator.__name__} is a single cluster and has no labels. Leave --labels out.")
     parameters = _parameters(estimator, params, seed, jobs, scale)
     rules = _options.parse_rules(types, log, ignore)
     needs_all = {"--types": types, "--log": log, "--ignore": ignore, "--missing": missing != "error", "--id": id_column}
     computing = _engine.Computing(workers, scheduler, checkpoint, resume)
     whole = [name for name, value in needs_all.items() if value]
-    large = streamed(data, columns, reading, memory, estimator, whole, computing.option)
+    by_regions = _writes_labels(estimator)
+    if into_folder and not by_regions:
+        raise click.ClickException(f"{labels} is a folder. Give the name of a file.")
+    if scratch is not None and not by_regions:
+        raise click.UsageError("--scratch is for DBSCAN, of a table that exceeds --memory. Leave it out.")
+    forced = f"--labels {labels}" if into_folder else computing.option
+    large = streamed(data, columns, reading, memory, estimator, whole, forced)
+    if large is not None and by_regions:
+        _refuse_for_regions(estimator, out, computing)
+        found = _fit_regions(large, estimator, parameters, scale, method, labels_path, into_folder, memory, scratch)
+        _report(found, None, out, labels_path, quiet, as_json)
+        return
     if large is not None:
         with computing.engine() as client:
-            found = _fit_streamed(large, estimator, parameters, scale, method, out, labels, computing, client)
+            found = _fit_streamed(large, estimator, parameters, scale, method, out, labels_path, computing, client)
         computing.done()
-        _report(found, None, out, labels, quiet, as_json)
+        _report(found, None, out, labels_path, quiet, as_json)
         return
     plain = scale == "none" and not (columns or types or log or ignore)
     rule = FALLBACK if missing == "model" and not registered.mixed else missing
@@ -162,7 +182,7 @@ def command(
     }  # fmt: skip
     with contextlib.ExitStack() as files:  # opened first: a file that cannot be written is reported at once
         model_file = None if out is None else files.enter_context(whole_file(out, "wb"))
-        labels_file = None if labels is None else files.enter_context(whole_file(labels, "wb"))
+        labels_file = None if labels_path is None else files.enter_context(whole_file(labels_path, "wb"))
         started = time.perf_counter()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -173,10 +193,10 @@ def command(
             summary |= {"out": str(out), "sha256": write(model, model_file, preparation=preparation)}
             summary["bytes"] = model_file.tell() if model_file.seekable() else None
         if labels_file is not None:
-            assert labels is not None
-            _write_labels(LabelsFile(labels_file, labels), table, id_column, model)
-            summary["labels"] = str(labels)
-    _report(summary, table, out, labels, quiet, as_json)
+            assert labels_path is not None
+            _write_labels(LabelsFile(labels_file, labels_path), table, id_column, model)
+            summary["labels"] = str(labels_path)
+    _report(summary, table, out, labels_path, quiet, as_json)
 
 
 def _report(
@@ -222,17 +242,8 @@ def _fit_streamed(
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             model.fit_blocks(table.scaled(preparation), engine=computing.checked(client))
-        summary: dict[str, Any] = {
-            "method": method,
-            "class": estimator.__name__,
-            "data": {"name": table.name, "rows": rows, "columns": list(table.blocks.columns), "left_out": {},
-                     "types": [], "notes": [table.note, *filter(None, [computing.note])]},
-            "scale": scale,
-            "parameters": parameters,
-            "seconds": time.perf_counter() - started,
-            **_result(model),
-            "warnings": [str(each.message) for each in caught],
-        }  # fmt: skip
+        summary = _streamed_summary(table, rows, model, method, scale, parameters, [computing.note])
+        summary |= {"seconds": time.perf_counter() - started, "warnings": [str(each.message) for each in caught]}
         if model_file is not None:
             summary |= {"out": str(out), "sha256": write(model, model_file, preparation=preparation)}
             summary["bytes"] = model_file.tell() if model_file.seekable() else None
@@ -246,6 +257,97 @@ def _fit_streamed(
             written.close()
             summary["labels"] = str(labels)
     return summary
+
+
+def _streamed_summary(
+    table: StreamedTable,
+    rows: int,
+    model: Any,
+    method: str,
+    scale: str,
+    parameters: dict[str, Any],
+    notes: list[str],
+) -> dict[str, Any]:
+    """Return what is said of a fit in blocks."""
+    return {
+        "method": method,
+        "class": type(model).__name__,
+        "data": {"name": table.name, "rows": rows, "columns": list(table.blocks.columns), "left_out": {}, "types": [],
+                 "notes": [table.note, *filter(None, notes)]},
+        "scale": scale,
+        "parameters": parameters,
+        **_result(model),
+    }  # fmt: skip
+
+
+def _writes_labels(estimator: Any) -> bool:
+    """Return whether the method finds the labels of a table in blocks itself, on scratch, instead of a model."""
+    fit_blocks = getattr(estimator, "fit_blocks", None)
+    return fit_blocks is not None and "labels" in inspect.signature(fit_blocks).parameters
+
+
+def _refuse_for_regions(estimator: Any, out: Path | None, computing: _engine.Computing) -> None:
+    name = estimator.__name__
+    if out is not None:
+        raise click.ClickException(
+            f"{name} of a table in blocks gives labels and keeps no model. Leave --out out, or fit a sample of the "
+            "rows, which predicts."
+        )
+    if computing.option is not None:
+        raise click.ClickException(f"{name} reads blocks in this process alone. Leave {computing.option} out.")
+
+
+def _fit_regions(
+    table: StreamedTable,
+    estimator: Any,
+    parameters: dict[str, Any],
+    scale: str,
+    method: str,
+    labels: Path | None,
+    into_folder: bool,
+    memory: int | None,
+    scratch: Path | None,
+) -> dict[str, Any]:
+    """Label a table in blocks, region by region, and return the summary."""
+    from knoll.models._streamed import prepare_blocks
+
+    model = estimator(**parameters)
+    preparation = prepare_blocks(table.passes(estimator(**parameters), model._threads()), table.blocks.columns, scale)
+    with contextlib.ExitStack() as files:
+        target: Any = labels if into_folder else _Discarded()
+        if labels is not None and not into_folder:
+            target = _Appended(LabelsFile(files.enter_context(whole_file(labels, "wb")), labels))
+        started = time.perf_counter()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model.fit_blocks(table.scaled(preparation), labels=target, form="parquet", memory=memory, scratch=scratch)
+        if isinstance(target, _Appended):
+            target.file.close()
+        found = model.regions_
+        note = f"clustered in {plural(found['regions'], 'region')}, with {found['halo_rows']} rows in halos"
+        summary = _streamed_summary(table, found["rows"], model, method, scale, parameters, [note])
+        summary |= {"seconds": time.perf_counter() - started, "warnings": [str(each.message) for each in caught]}
+    return summary if labels is None else summary | {"labels": str(labels)}
+
+
+class _Discarded:
+    """Where labels go that nobody wants: without it they would be kept in memory."""
+
+    def __call__(self, labels: Any) -> None:
+        pass
+
+
+class _Appended:
+    """Labels that come in the order of the rows, appended to a file."""
+
+    def __init__(self, file: LabelsFile) -> None:
+        self.file = file
+
+    def __call__(self, labels: Any) -> None:
+        import numpy as np
+
+        rows = np.arange(self.file.rows, self.file.rows + len(labels))
+        self.file.write(rows, "row", {"label": labels})
 
 
 def _takes_sparse(estimator: Any) -> bool:
@@ -280,7 +382,10 @@ def _result(model: Any) -> dict[str, Any]:
     import numpy as np
 
     found: dict[str, Any] = {}
-    if hasattr(model, "labels_"):
+    if hasattr(model, "cluster_sizes_"):  # of a table in blocks, whose labels are in files
+        sizes = model.cluster_sizes_.tolist()
+        found |= {"clusters": len(sizes), "sizes": sizes, "noise": model.regions_["noise"]}
+    elif hasattr(model, "labels_"):
         clusters, counts = np.unique(model.labels_[model.labels_ >= 0], return_counts=True)
         found |= {"clusters": len(clusters), "sizes": counts.tolist(), "noise": int((model.labels_ < 0).sum())}
     if hasattr(model, "n_iter_"):

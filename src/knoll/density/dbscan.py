@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import os
+import tempfile
+from collections.abc import Callable, Iterable
 from copy import copy
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,17 +17,22 @@ from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
 from knoll import _core
+from knoll._common.blocks import BlockSource
 from knoll._common.cost import Cost
+from knoll._common.label_folder import LabelFolder
+from knoll._format import parse_bytes
 from knoll._schema import Array, Text, not_columns
+from knoll._system import free_memory
 from knoll._typing import Bools, Floats, Indices, Ints
 from knoll.base import FitPredictMixin, all_or_nothing, warn_caller
-from knoll.density.core_graph import Clusters, Workspace
+from knoll.density.core_graph import Workspace
 from knoll.density.formulations import FORMULATIONS, Formulation
 from knoll.density.geography import radius_in_radians
 from knoll.density.noise import nearest_labels
-from knoll.density.radius_search import Search, choose_search
+from knoll.density.radius_search import IndexSearch, Search, choose_search
+from knoll.density.region_fit import RegionFit, Rule
 from knoll.engines import lazily
-from knoll.exceptions import InvalidParameter, SuspiciousResultWarning
+from knoll.exceptions import BadData, CostError, InvalidParameter, ModelFileError, SuspiciousResultWarning
 from knoll.neighbors.gower import ReadsGower, gower_columns_rule, read_gower_again
 from knoll.neighbors.metric_names import core_metric, minkowski_power
 from knoll.validation import N_JOBS, Choice, Instance, Number, check_points, check_weights
@@ -31,7 +40,19 @@ from knoll.validation import N_JOBS, Choice, Instance, Number, check_points, che
 _SAMPLE = 512  # rows whose neighbourhoods are counted for an estimate of the cost
 _PER_ROW = 88  # bytes that the core keeps for a row: cells and their order, labels, marks, the union-find
 _FEW = 0.01  # of the rows: fewer core points than that are almost none
+_METRICS_OF_REGIONS = ("euclidean", "manhattan", "chebyshev")  # |x_j - y_j| is at most the distance
 _WARNED_FROM = 20  # rows: on less data a warning would mean nothing
+
+
+def _bytes(memory: Any) -> int:
+    """Read a number of bytes, or a text such as 4GB."""
+    try:
+        size = parse_bytes(memory) if isinstance(memory, str) else int(memory)
+    except (TypeError, ValueError):
+        size = 0
+    if size < 1:
+        raise InvalidParameter(f"DBSCAN: memory must be a number of bytes > 0 or a text such as '4GB', got {memory!r}.")
+    return size
 
 
 class DBSCAN(FitPredictMixin, ClusterMixin, ReadsGower):
@@ -210,7 +231,7 @@ class DBSCAN(FitPredictMixin, ClusterMixin, ReadsGower):
         self._warn_of_two_powers()
         points = self._points(X, sample_weight)
         search, weights = self._check_data(points, sample_weight)
-        for name in ("climbed_", "climbed_labels_", "clustered_"):  # of an earlier fit
+        for name in ("climbed_", "climbed_labels_", "clustered_", "cluster_sizes_", "regions_"):  # of an earlier fit
             self.__dict__.pop(name, None)
         formulation = self._formulation()
         absent = np.empty(0, dtype=np.intp) if weights is None else np.flatnonzero(weights == 0)
@@ -229,10 +250,147 @@ class DBSCAN(FitPredictMixin, ClusterMixin, ReadsGower):
         formulation.keep(self, clusters, points, weights, absent)
         if len(absent):
             self.labels_[absent] = formulation.predict(self, search, points[absent])
-        self._warn(clusters, search)
+        n, n_core, found = (
+            len(clusters.labels),
+            len(self.core_sample_indices_),
+            int(clusters.labels.max(initial=-1)) + 1,
+        )
+        self._warn_of(n, n_core, found, bool(clusters.labels.min() < 0), estimate=search.takes_estimate())
         if self.noise == "nearest":
             self._fill_noise(points, absent)
         return self
+
+    @all_or_nothing
+    def fit_blocks(
+        self,
+        make_blocks: Callable[[], Iterable[Any]],
+        *,
+        labels: str | os.PathLike[str] | Callable[[Ints], Any] | None = None,
+        form: str = "npy",
+        memory: int | str | None = None,
+        scratch: str | os.PathLike[str] | None = None,
+    ) -> Self:
+        """Find the clusters of data that comes in blocks, such as a file larger than memory.
+
+        The rows are read once and written to scratch, cut into regions that fit into memory, each with the rows within
+        2ε of it, and clustered region by region. The labels are those of `fit`, to the bit, for any blocks, memory and
+        cuts.
+
+        Parameters
+        ----------
+        make_blocks : callable
+            Returns an iterator over blocks of rows: arrays, or pairs (array, sample_weight). Weights are >= 0.
+        labels : path or callable, optional
+            A folder to be made, in which every block that has rows has a file, part-00000 and so on: all of them, or
+            none. Or a function that is called with the labels of some rows at a time, in order. None: `labels_`, in
+            memory.
+        form : {"npy", "parquet"}, default="npy"
+            Of the files: arrays of labels, or tables of the columns `label` and `core`.
+        memory : int or str, optional
+            Bytes to work in, or a text such as "4GB"; half of the free memory if None. `labels_` comes on top.
+        scratch : path, optional
+            A folder on a disk with room for the rows, three times over or so. None: that of temporary files.
+
+        Returns
+        -------
+        DBSCAN
+            The estimator itself. It keeps no core points: `predict` needs a fit of a sample.
+
+        Raises
+        ------
+        CostError
+            Where regions cannot be made small enough: many columns, or an `eps` that is large beside the data.
+
+        Notes
+        -----
+        This is for border="closest" or "noise", noise="keep", formulation="graph", and the metrics euclidean, manhattan
+        and chebyshev. Beside `labels_` there are `cluster_sizes_` and `regions_`, which counts rows, core rows, noise,
+        regions, rows in halos, and bytes on scratch.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from knoll import DBSCAN
+        >>> X = np.random.default_rng(0).normal(size=(10_000, 2)).round(2)
+        >>> model = DBSCAN(eps=0.1).fit_blocks(lambda: np.array_split(X, 7), memory="200kB")
+        >>> bool((model.labels_ == DBSCAN(eps=0.1).fit(X).labels_).all())
+        True
+        """
+        self._check_parameters()
+        self._warn_of_two_powers()
+        rule = self._region_rule()
+        folder = Path(tempfile.gettempdir() if scratch is None else scratch)
+        bound = free_memory() // 2 if memory is None else _bytes(memory)
+        source = BlockSource(make_blocks, self)
+        for name in (*self._fitted, "clustered_", "cluster_sizes_", "regions_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
+        with contextlib.ExitStack() as stack:
+            files: LabelFolder | None = None
+            if labels is not None and not callable(labels):
+                files = stack.enter_context(LabelFolder(Path(labels), form))
+            fit = stack.enter_context(RegionFit(rule, bound, folder, self))
+            fit.read(source(), source.names)
+            if not fit.rows:
+                raise BadData("DBSCAN: make_blocks() gave no rows. Give at least one block with one row.")
+            if not fit.present:
+                raise BadData("DBSCAN: every sample_weight is zero, so no row counts. Give a row a weight > 0.")
+            fit.solve()
+            if files is not None:
+                files.begin(fit.lengths)
+                self._hand_out(fit, files.write)
+            elif callable(labels):
+                self._hand_out(fit, lambda found, _: labels(found))
+            else:
+                self.labels_ = np.empty(fit.rows, dtype=np.int64)
+                self._hand_out(fit, None)
+        found = self.regions_
+        self._warn_of(found["rows"], found["core"], len(self.cluster_sizes_), found["noise"] > 0, estimate=True)
+        return self
+
+    def _region_rule(self) -> Rule:
+        """Refuse what is not a function of the rows within ε; return what decides labels."""
+        wrong = [
+            f"{name}={value!r}"
+            for name, value, right in (
+                ("formulation", self.formulation, self.formulation == "graph"),
+                ("border", self.border, self.border != "first"),
+                ("noise", self.noise, self.noise == "keep"),
+            )
+            if not right
+        ]
+        if wrong:
+            raise InvalidParameter(
+                f"DBSCAN: fit_blocks has no {wrong[0]}, which needs all rows at once. Take the default, or fit a "
+                "sample of the rows and predict the others."
+            )
+        metric = core_metric(self.metric, self.metric_params, self.p)
+        if metric not in _METRICS_OF_REGIONS:
+            raise CostError(
+                f"DBSCAN: fit_blocks cuts the rows into regions along their columns, which metric={self.metric!r} does "
+                f"not allow. Take {', '.join(_METRICS_OF_REGIONS)}, or fit a sample of the rows and predict the others."
+            )
+        power = minkowski_power(self.metric_params, self.p)
+        return Rule(IndexSearch(self._radius(), self._threads(), metric, power), self.min_samples, self.border)
+
+    def _hand_out(self, fit: RegionFit, write: Callable[[Ints, Bools], Any] | None) -> None:
+        """Hand labels and core flags to a function, or fill `labels_`; count them."""
+        sizes, row = np.zeros(fit.clusters, dtype=np.int64), 0
+        for found in fit.labels():
+            sizes += np.bincount(found.labels[found.labels >= 0], minlength=fit.clusters)
+            if write is None:
+                self.labels_[row : row + len(found.labels)] = found.labels
+            else:
+                write(*found)
+            row += len(found.labels)
+        self.cluster_sizes_ = sizes
+        self.regions_ = {
+            "rows": fit.rows,
+            "core": fit.core_rows,
+            "noise": fit.rows - int(sizes.sum()),
+            "regions": fit.regions,
+            "halo_rows": fit.halo_rows,
+            "scratch_bytes": fit.scratch_bytes,
+        }
 
     def _points(self, X: ArrayLike, sample_weight: ArrayLike | None) -> Any:
         """Read the rows of a fit."""
@@ -365,6 +523,8 @@ class DBSCAN(FitPredictMixin, ClusterMixin, ReadsGower):
 
     def _queries(self, X: ArrayLike) -> Any:
         check_is_fitted(self)
+        if fault := self._without_rows():
+            raise InvalidParameter(fault)
         if self._is_gower():
             return read_gower_again(X, self.gower_columns_, estimator=self)
         queries = check_points(X, estimator=self, reset=False, sparse=True, n_jobs=self._threads())
@@ -389,6 +549,27 @@ class DBSCAN(FitPredictMixin, ClusterMixin, ReadsGower):
         if not clustered[self.core_sample_indices_].all():
             return "must be true for core rows"
         return "" if (self.labels_[clustered] >= 0).all() else "must be false where the label is -1"
+
+    def _without_rows(self) -> str:
+        """Return what a fit in blocks cannot do, or "" where the model has its rows."""
+        if hasattr(self, "core_sample_indices_") or not hasattr(self, "regions_"):
+            return ""
+        return (
+            "DBSCAN: fit_blocks gives labels and keeps no core points, so there is nothing to save or to predict by. "
+            "Fit a sample of the rows with fit."
+        )
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Return the fitted estimator as a header that JSON can hold and a mapping of arrays, as every estimator does.
+
+        Returns
+        -------
+        tuple
+            The header and the arrays.
+        """
+        if fault := self._without_rows():
+            raise ModelFileError(fault)
+        return super().to_state()
 
     def _fitted_points(self) -> Any:
         """Return the rows of the fit, core points first: the order of `fit_weights_`."""
@@ -429,14 +610,12 @@ class DBSCAN(FitPredictMixin, ClusterMixin, ReadsGower):
         remedy = "formulation='graph', which stores no link" if self.formulation != "graph" else "fewer rows"
         return Cost(self.formulation, memory, figures["neighbours"] * n, None, remedy, figures)
 
-    def _warn(self, clusters: Clusters, search: Search) -> None:
-        """Warn where the result is defined but suspicious."""
-        n, n_core = len(clusters.labels), len(self.core_sample_indices_)
+    def _warn_of(self, n: int, n_core: int, found: int, noise: bool, *, estimate: bool) -> None:
+        """Warn where the result is defined but suspicious: of n rows, n_core are core, in so many clusters."""
         if n < _WARNED_FROM:
             return
-        found = int(clusters.labels.max(initial=-1)) + 1  # they are numbered from 0
         eps = self.eps if isinstance(self.eps, str) else f"{self.eps:g}"
-        if search.takes_estimate():
+        if estimate:
             suggestion = f"knoll.scales.estimate_eps(X, {self.min_samples}) suggests an eps."
         else:
             suggestion = f"sorted distances to the {self.min_samples}th neighbour show a range of values."
@@ -445,7 +624,7 @@ class DBSCAN(FitPredictMixin, ClusterMixin, ReadsGower):
                 f"all {n} points are noise: no row has min_samples={self.min_samples} rows within eps={eps}. "
                 f"Take a larger eps or a smaller min_samples; {suggestion}"
             )
-        elif found == 1 and clusters.labels.min() == 0:
+        elif found == 1 and not noise:
             text = f"all {n} points are in one cluster. If you expected more, eps={eps} is too large; {suggestion}"
         elif n_core < _FEW * n and self._formulation().warns_of_few_core:
             text = (

@@ -19,6 +19,7 @@ is done instead. ``counted`` returns how many distances a box evaluates.
 
 The paper's future work has boxes of ours: density_tree (the components for every height), and on that tree hdbscan,
 genie and tree_centers; ward, average_linkage, complete_linkage and single_linkage (merges of the two closest clusters).
+``dbscan_regions`` is box 8 for a table in regions, larger than memory.
 Two functions are about tables: column_type (the type of a column of texts) and encode_mixed (categories as numbers).
 For tables of numbers and categories with missing values: em_mixed (a mixture) and kprototypes;
 ``gower`` is their distance. ``silhouette`` and ``dbcv`` score clusters by their points.
@@ -30,6 +31,7 @@ from knoll.reference._common import run
 from knoll.reference._count import counted
 from knoll.reference._dbscan_climbing import ClimbingState, dbscan_climbing
 from knoll.reference._dbscan_graph import DBSCANState, dbscan_graph
+from knoll.reference._dbscan_regions import DBSCANRegionsState, dbscan_regions
 from knoll.reference._dbscan_spectral import DBSCANSpectralState, dbscan_spectral
 from knoll.reference._density_tree import DensityTreeState, density_tree
 from knoll.reference._em_gmm import EMState, em_gmm
@@ -51,6 +53,7 @@ from knoll.reference._weighted_kernel_kmeans import KernelKMeansState, weighted_
 
 __all__ = [
     "ClimbingState",
+    "DBSCANRegionsState",
     "DBSCANSpectralState",
     "DBSCANState",
     "DensityTreeState",
@@ -74,6 +77,7 @@ __all__ = [
     "dbcv",
     "dbscan_climbing",
     "dbscan_graph",
+    "dbscan_regions",
     "dbscan_spectral",
     "density_tree",
     "em_gmm",
