@@ -125,7 +125,8 @@ class Prim {
         point_(static_cast<size_t>(rows.columns())),
         squares_(static_cast<size_t>(kPoints)) {
     for (int64_t p = 0; p < left_; ++p) {
-      best_[static_cast<size_t>(p)].b = begin + 1 + p;
+      auto& best = best_[static_cast<size_t>(p)];
+      best.a = begin, best.b = begin + 1 + p;  // rows of the cluster, even where no reach is a number
       for (int64_t j = 0; j < rows.columns(); ++j) column(p, j) = rows.x(begin + 1 + p, j);
     }
     join(begin);

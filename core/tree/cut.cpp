@@ -72,8 +72,8 @@ class Pieces {
       : order_(order), bars_(bars), eps_(eps), n_(order.shape[0]), chunks_(chunk_count(n_, kCutGrain)) {
     std::atomic<int64_t> alone = 0;  // core rows less those in pieces
     for_chunks(n_, kCutGrain, run, [&](int64_t chunk, int64_t from, int64_t to) {
-      std::fill_n(&labels(from), to - from, int64_t{-1});
       int64_t cores = 0;
+      for (int64_t row = from; row < to; ++row) labels(row) = -1;
       for (int64_t row = from; row < to; ++row) cores += core(row) <= eps;
       auto& pieces = chunks_[static_cast<size_t>(chunk)].pieces;
       find(from, to, pieces);

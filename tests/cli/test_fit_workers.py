@@ -199,7 +199,9 @@ def test_a_scheduler_that_does_not_answer(call, files, monkeypatch):
 
 def test_other_methods_and_sources(call, files):
     code, _, stderr = call("fit", "dbscan", "part-0.npy", "--workers", "2")
-    assert (code, "DBSCAN needs all rows at once. Fit a sample and predict the others" in stderr) == (2, True)
+    assert (code, "DBSCAN reads blocks in this process alone. Leave --workers out." in stderr) == (2, True)
+    code, _, stderr = call("fit", "hdbscan", "part-0.npy", "--workers", "2")
+    assert (code, "HDBSCAN needs all rows at once. Fit a sample and predict the others" in stderr) == (2, True)
     code, _, stderr = call("fit", "kmeans", "iris", "--workers", "2")
     assert (code, "--workers reads files, and iris is none. Name a file or a pattern." in stderr) == (2, True)
 

@@ -93,7 +93,7 @@ def test_tasks_know_no_engine(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     X, pattern = write(tmp_path, n=5000, files=1)
     calls = []
-    block = _tasks.read_part(lambda: calls.append("read"), knoll.blocks.open(pattern), 0, 4)
+    block = _tasks.read_partition(lambda: calls.append("read"), knoll.blocks.open(pattern), 0, 4)
     work = pickle.dumps((_rows_and_sum, 1.0))
     assert pickle.loads(_tasks.run_map(lambda: calls.append("map"), work, "a", [0], block)) == [(5000, X.sum() + 1.0)]
     assert calls == ["read", "map"]
@@ -104,6 +104,6 @@ def test_tasks_know_no_engine(tmp_path, monkeypatch):
     for task in (_tasks.run_map, _tasks.run_total):
         with pytest.raises(EngineError, match="worker 7 has another build"):
             task(refuse, work, "a", [0], block)
-    for task, args in ((_tasks.read_part, (None, 0, 4)), (_tasks.take_partition, (0, 4, X, None))):
+    for task, args in ((_tasks.read_partition, (None, 0, 4)), (_tasks.take_partition, (0, 4, X, None))):
         with pytest.raises(EngineError, match="worker 7 has another build"):
             task(refuse, *args)

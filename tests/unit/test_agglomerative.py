@@ -14,9 +14,9 @@ from sklearn.metrics import pairwise_distances
 
 import knoll
 from knoll import DBSCAN, AgglomerativeClustering, DensityTree
-from knoll.density.radius_search import CORE_METRICS
 from knoll.exceptions import BadData, CostError, InvalidParameter
 from knoll.hierarchy import linkages
+from knoll.neighbors.metric_names import CORE_METRICS
 from knoll.registry import find
 
 X = np.random.default_rng(0).normal(size=(60, 3))

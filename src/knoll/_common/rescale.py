@@ -89,8 +89,8 @@ def affinity_exponent(values: Any) -> int:
 
 
 def product_exponent(points: Any) -> int:
-    """Return the exponent by which extreme points are divided, so that their products are such similarities."""
-    return extreme_exponent(largest_of(points), _NEAR_AFFINITIES // 2)
+    """Return the exponent by which tiny points are divided, so that their products keep their digits; mostly 0."""
+    return min(0, extreme_exponent(largest_of(points), _NEAR_AFFINITIES // 2))
 
 
 def _is_nonzero(exponent: int | Ints) -> bool:

@@ -496,7 +496,7 @@ class KernelKMeans(FitPredictMixin, ClusterMixin, ReadsGower):
         return kernels.make(self.kernel, self.gamma, width, self.degree, self.coef0, self.eps, owner="KernelKMeans")
 
     def _power_of(self, points: Any) -> int:
-        """Return the exponent that brings extreme similarities near one; those of other kernels are near one."""
+        """Return the exponent that brings extreme similarities near one; products of huge points are refused."""
         if self._precomputed():
             return affinity_exponent(points)
         return 2 * product_exponent(points) if self._is_linear() else 0
