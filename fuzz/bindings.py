@@ -42,7 +42,7 @@ AMOUNTS = {
     "ascend": {6: 1000},
     "ascent_paths": {6: 1000},
     "kmeans_plus_plus": {5: 100},
-    "kmeans_plus_plus_csr": {8: 100},
+    "kmeans_plus_plus_csr": {3: 10**6, 8: 100},
     "sparse_chebyshev": {4: 1000},
 }
 # How sanitizers die of a request that is too large, which is no fault: elsewhere it is a MemoryError.
