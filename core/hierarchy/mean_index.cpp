@@ -193,8 +193,8 @@ void MeanIndex::search(int32_t slot, NearList& near) const {
   int top = 0;
   stack[top++] = {0.0, 0};
   while (top > 0) {
-    const auto [cost, child] = stack[--top];
-    if (cost > near.limit()) continue;
+    const int32_t child = stack[--top].child;
+    if (stack[top].cost > near.limit()) continue;
     if (child < 0) {
       scan(slot, ~child, near);
       continue;
