@@ -166,7 +166,7 @@ class Pieces {
       for (int64_t first = from; first < to; first += 64) {
         uint64_t found = 0;  // without a branch: one row in two may be core, in any order
         for (int64_t row = first; row < std::min(first + 64, to); ++row)
-          found |= uint64_t{(core(row) <= eps_) & (labels(row) < 0)} << (row - first);
+          found |= (uint64_t{core(row) <= eps_} & uint64_t{labels(row) < 0}) << (row - first);
         for (; found != 0; found &= found - 1) single.push_back(static_cast<int32_t>(first + std::countr_zero(found)));
       }
     });
