@@ -29,7 +29,7 @@ TEST("silhouette: distances are added with their weights on every instruction se
         }
         expected += w[t] * std::sqrt(square);
       }
-      CHECK_SAY(std::abs(sums[l] - expected) <= 1e-14 * expected, table->name);
+      CHECK_MSG(std::abs(sums[l] - expected) <= 1e-14 * expected, table->name);
     }
   }
 }
@@ -88,7 +88,7 @@ TEST("silhouette: equals the definition under every metric, for any number of th
                               many = silhouettes(table, metric, Run{3, nullptr});
     CHECK(one == many);
     for (int64_t i = 0; i < table.n; ++i)
-      CHECK_SAY(std::abs(one[static_cast<size_t>(i)] - by_definition(table, metric, i)) < 1e-13, name << ", row " << i);
+      CHECK_MSG(std::abs(one[static_cast<size_t>(i)] - by_definition(table, metric, i)) < 1e-13, name << ", row " << i);
   }
 }
 

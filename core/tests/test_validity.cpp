@@ -138,10 +138,10 @@ TEST("validity: equals the definition, for any number of threads") {
       for (const bool squared : {false, true}) {
         const Table table = random_table(static_cast<uint64_t>(d), d, {0, 2, 5, 75, 180}, false, weighted);
         const Found found = run(table, squared, Run{}), expected = by_definition(table, squared);
-        CHECK_SAY(near(found.core, expected.core), "d = " << d);
-        CHECK_SAY(found.inside == expected.inside, "d = " << d);
-        CHECK_SAY(near(found.sparseness, expected.sparseness), "d = " << d);
-        CHECK_SAY(near(found.separation, expected.separation), "d = " << d);
+        CHECK_MSG(near(found.core, expected.core), "d = " << d);
+        CHECK_MSG(found.inside == expected.inside, "d = " << d);
+        CHECK_MSG(near(found.sparseness, expected.sparseness), "d = " << d);
+        CHECK_MSG(near(found.separation, expected.separation), "d = " << d);
         CHECK(found == run(table, squared, Run{3, nullptr}));
       }
 }
