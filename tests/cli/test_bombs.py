@@ -164,6 +164,22 @@ def test_rows_that_take_no_bytes_are_a_bomb(tmp_path, monkeypatch, write):
         assert sum(len(piece.X) for piece in opened.pieces(["x", "y"])) == 1 << 20
 
 
+def test_few_rows_of_huge_texts_are_a_bomb(tmp_path, monkeypatch):
+    """The first rows are read for the types of the columns: not where they are what fills the memory."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(limits, "_BOMB", (1 << 20, 300))
+    table = pa.table({"a": [1.0, 2.0, 3.0], "b": [1.0, 5.0, 3.0], "text": [each * (1 << 24) for each in "xyz"]})
+    sink = io.BytesIO()
+    pyarrow.parquet.write_table(table, sink, compression="zstd", write_statistics=False)
+    (tmp_path / "data").write_bytes(sink.getvalue())
+    del table
+    before = pa.total_allocated_bytes()
+    for columns in (None, ["a", "b"]):
+        with pytest.raises(BadData, match=r"data unpacks to more than 300 times its size, .* save it as CSV, or take"):
+            read_table("data", columns=columns)
+    assert pa.total_allocated_bytes() - before < 1 << 20
+
+
 @pytest.mark.parametrize("write", [parquet, feather])
 def test_a_table_is_in_memory_once_beside_its_file(tmp_path, write):
     options = {"row_group_size": 1 << 15} if write is parquet else {}

@@ -45,6 +45,7 @@ def _open_parquet(data: Input) -> TableSource:
     file = pyarrow.parquet.ParquetFile(
         data.random_access(), pre_buffer=False, buffer_size=1 << 20, read_dictionary=text
     )
+    _check_head(file.metadata, data)
 
     def tables(request: Request) -> Iterator[pa.Table]:
         names = [name for name in request.names or flat if name in flat]
@@ -62,6 +63,15 @@ def _open_parquet(data: Input) -> TableSource:
     head = schema.empty_table().select(list(flat)) if first is None else pa.Table.from_batches([first])
     columns = [head[each.name] if each.name in flat else pa.nulls(head.num_rows, each.type) for each in schema]
     return TableSource(data.name, pa.table(columns, names=schema.names), tables)
+
+
+def _check_head(facts: Any, data: Input) -> None:
+    """Refuse a file whose first rows, which are read for the types, unpack to more than can be meant."""
+    if facts.num_row_groups == 0 or facts.row_group(0).num_rows <= 0:
+        return
+    group = facts.row_group(0)
+    size = sum(group.column(i).total_uncompressed_size for i in range(group.num_columns))
+    check_unpacked(size * min(_HEAD, group.num_rows) // group.num_rows, data.size, data.name, _REMEDY)
 
 
 def _check_parquet(facts: Any, names: Collection[str], data: Input) -> None:
